@@ -3,16 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::event::Asker;
+use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::view::StatusWord;
-use refrain_engine::{DiscardRefusal, EngineError, Service, chain};
+use refrain_engine::{DiscardRefusal, EngineError, MoveError, Service, chain, now};
 
 use crate::clone;
 use crate::host::{Worker, locked};
 
 /// How often a worker looks for them.
 const INTERVAL: Duration = Duration::from_secs(3600);
+/// A loop that the git remote has no longer, and that had not ended here, is over after so long, in seconds.
+const GONE: i64 = 30 * 86_400;
 
 /// Looks for them until the worker ends.
 pub(crate) async fn run(worker: Arc<Worker>) {
@@ -42,6 +46,21 @@ fn clean_up(worker: &Worker) {
     }
 }
 
+/// Whether the loop is over by what the git remote has. The machine of its person removes it there once it is over; then the
+/// journal here says it.
+fn is_over(service: &Service, at: (&str, &Utf8Path), id: &LoopId) -> Result<bool, EngineError> {
+    let is_final = |word| matches!(word, StatusWord::Completed | StatusWord::Cancelled);
+    match service.reading_at(id, at) {
+        Ok(there) => Ok(is_final(there.service.status(id)?.status)),
+        Err(EngineError::Copy { why: MoveError::NotTaken { why: TakeOverRefusal::Missing, .. }, .. }) => {
+            let here = service.status(id)?;
+            let last = now().as_second().saturating_sub(here.updated_at.as_second());
+            Ok(is_final(here.status) || last >= GONE)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Discards the loop if it is over by what the git remote has, and returns what became of it. Its work stays for 30 days.
 fn discard_if_over(
     worker: &Worker,
@@ -50,8 +69,7 @@ fn discard_if_over(
 ) -> Result<Option<String>, EngineError> {
     let dir = clone::folder(&worker.context, remote);
     let is_driven = || locked(&worker.driving).contains_key(&(remote.to_owned(), id.to_string()));
-    let there = service.reading_at(id, (remote, &dir))?.service.status(id)?.status;
-    if is_driven() || !matches!(there, StatusWord::Completed | StatusWord::Cancelled) {
+    if is_driven() || !is_over(service, (remote, &dir), id)? {
         return Ok(None);
     }
     Ok(match service.discard(id, Asker::Person)? {

@@ -13,6 +13,7 @@ use refrain_core::text::printable;
 use refrain_engine::{LeaseDeadline, LeaseTime, RemoteWitness, Service, Witness};
 use temporalio_client::errors::AsyncActivityError;
 use temporalio_client::{ActivityIdentifier, AsyncActivityHandle, Client, RpcOptions};
+use temporalio_common::error::ApplicationFailure;
 use temporalio_common::protos::TaskToken;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
@@ -77,7 +78,11 @@ pub(crate) struct CarriedRequest {
 pub(crate) struct Host(pub(crate) Arc<Worker>);
 
 fn failed(why: impl std::fmt::Display) -> ActivityError {
-    ActivityError::from(Failure(why.to_string()))
+    ActivityError::application(failure(why))
+}
+
+fn failure(why: impl std::fmt::Display) -> ApplicationFailure {
+    ApplicationFailure::new(Failure(why.to_string()))
 }
 
 /// What the server may know of an error: never a path, a prompt or a program's words.
@@ -198,8 +203,7 @@ impl Host {
         let token = TaskToken::from(ctx.info().task_token.clone());
         let claim = AsyncActivityHandle::new(ctx.client(), ActivityIdentifier::from_task_token(token));
         let Ok(Ok(permit)) = room else {
-            let ActivityError::Application(full) = failed("full") else { return Err(failed("full")) };
-            let _ = timeout(ROOM, claim.fail(*full, None::<()>, RpcOptions::default())).await;
+            let _ = timeout(ROOM, claim.fail(failure("full"), None::<()>, RpcOptions::default())).await;
             worker.until_room().await;
             return Err(ActivityError::WillCompleteAsync);
         };

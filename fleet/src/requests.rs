@@ -224,3 +224,41 @@ pub(crate) fn cancel(worker: &std::sync::Arc<Worker>, order: &Order) {
         let _ = carry(&worker, (&dir, &order.remote, &id), &asked);
     }));
 }
+
+#[cfg(test)]
+mod tests {
+    use testkit::Sandbox;
+
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_gone_is_told_apart_from_one_that_cannot_be_fetched() {
+        let here = Sandbox::new("true");
+        let project = here.project();
+        let dir = Utf8Path::from_path(&project).unwrap();
+        let remote = format!("{}/state.git", here.root().display());
+        here.git(&["init", "--quiet", "--bare", &remote]);
+        let id: LoopId = "job".parse().unwrap();
+        let asked = |request: &str| WaitingRequest {
+            id: request.to_owned(),
+            what: FleetRequest::Steer { text: String::new() },
+        };
+        let text = |request: &str| whole(dir, (&remote, &id), &asked(request));
+        leave(dir, (&remote, &id, "1"), "Use tabs.").unwrap();
+        assert_eq!(text("1").unwrap(), Some(FleetRequest::Steer { text: "Use tabs.".to_owned() }));
+        forget(dir, (&remote, &id), &asked("1"));
+        for gone in ["1", "2", "../journal", ""] {
+            assert_eq!(text(gone).unwrap(), None, "{gone}");
+        }
+        // The remote has the name, and cannot give away what it names.
+        leave(dir, (&remote, &id, "3"), "Use spaces.").unwrap();
+        let blob = here.git(&["-C", &remote, "rev-parse", &format!("{}:text", reference(&id, "3"))]);
+        let (folder, file) = blob.trim().split_at(2);
+        let object = format!("objects/{folder}/{file}");
+        std::fs::remove_file(format!("{remote}/{object}")).unwrap();
+        std::fs::remove_file(project.join(".git").join(object)).unwrap();
+        assert!(text("3").is_err());
+        std::fs::rename(&remote, format!("{remote}.away")).unwrap();
+        assert!(text("3").is_err(), "the remote is away");
+    }
+}

@@ -35,15 +35,16 @@ pub(crate) const NAME: &str = "FleetLoop";
 #[workflow]
 pub(crate) struct FleetLoop {
     order: Order,
-    told: String,
     place: LoopPlace,
+    /// The worker that claimed it last.
+    host: String,
 }
 
 #[workflow_methods]
 impl FleetLoop {
     #[init]
     fn new(_: &WorkflowContextView, order: Order) -> Self {
-        Self { order, told: String::new(), place: LoopPlace::Waiting }
+        Self { order, place: LoopPlace::Waiting, host: String::new() }
     }
 
     #[run]
@@ -51,7 +52,6 @@ impl FleetLoop {
         loop {
             let order = ctx.state_mut(|s| {
                 s.order.fence += 1;
-                s.told = "waits for a worker".into();
                 s.order.clone()
             });
             place(ctx, LoopPlace::Waiting);
@@ -66,7 +66,6 @@ impl FleetLoop {
             match claimed {
                 // Every other worker is unable, too, or there is none.
                 Err(_) => {
-                    ctx.state_mut(|s| s.told = "no worker can continue it".into());
                     place(ctx, LoopPlace::Unable);
                     ctx.wait_condition(|s| s.wakes()).await?;
                     ctx.state_mut(|s| s.order.avoid.clear());
@@ -88,7 +87,6 @@ impl FleetLoop {
                                 select! { _ = rest => (), _ = ctx.wait_condition(|s| s.wakes()) => () };
                             }
                             Ending::Unable if is_unable => {
-                                ctx.state_mut(|s| s.told = "no worker can continue it".into());
                                 ctx.wait_condition(|s| s.wakes()).await?;
                                 ctx.state_mut(|s| s.order.avoid.clear());
                             }
@@ -127,7 +125,7 @@ impl FleetLoop {
     #[query]
     pub(crate) fn view(&self, _: &WorkflowContextView) -> String {
         let Order { fence, lost, waiting, .. } = &self.order;
-        format!("{}; fence {fence}, lost {lost}, requests that wait {}", self.told, waiting.len())
+        format!("{}; fence {fence}, lost {lost}, requests that wait {}", self.words(), waiting.len())
     }
 }
 
@@ -146,11 +144,18 @@ impl FleetLoop {
                 (self.order.lost, self.order.avoid) = (0, Vec::new());
             }
         }
-        self.told = match report.ending {
-            Ending::Parked => "waits for a request".into(),
-            Ending::Resting(_) => "rests".into(),
-            _ => self.told.clone(),
-        };
+    }
+
+    /// Where it is, for a person.
+    fn words(&self) -> String {
+        match self.place {
+            LoopPlace::Waiting => "waits for a worker".to_owned(),
+            LoopPlace::Driven => format!("driven by {}", self.host),
+            LoopPlace::Parked => "waits for a request".to_owned(),
+            LoopPlace::Resting => "rests".to_owned(),
+            LoopPlace::Unable => "no worker can continue it".to_owned(),
+            LoopPlace::Ended => "ended".to_owned(),
+        }
     }
 
     /// How long to wait before it is given to another worker: not the first time.
@@ -182,7 +187,7 @@ fn place_after(ending: Ending, is_unable: bool) -> Option<LoopPlace> {
 /// Has the worker drive the loop, and carries requests to it. Nothing if the worker is lost.
 async fn drive(ctx: &mut WorkflowContext<FleetLoop>, order: Order, host: String) -> Option<Report> {
     let sent: Vec<String> = order.waiting.iter().map(|asked| asked.id.clone()).collect();
-    ctx.state_mut(|s| s.told = format!("driven by {host}"));
+    ctx.state_mut(|s| s.host.clone_from(&host));
     place(ctx, LoopPlace::Driven);
     let options = ActivityOptions::with_start_to_close_timeout(DRIVE)
         .task_queue(own_queue(&host))

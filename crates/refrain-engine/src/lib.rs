@@ -38,6 +38,7 @@ pub use error::{EngineError, GateProgramError, GateProgramFault, LoopRequest, Pl
 pub use git_steps::differences::{ChangeSize, Differences, LoopPatch};
 pub use git_steps::discard::{DiscardOutcome, DiscardRefusal, KeptWork};
 pub use git_steps::gc::DEMO_PREFIX;
+pub use git_steps::merge::own_branch::OwnBranch;
 pub use git_steps::merge::{MergeKind, MergeOptions, MergeRefusal, MergedBranch, UnverifiedCause};
 pub use git_steps::moving::{MovedAway, MovedHere, Reading, RemoteWitness};
 pub use git_steps::work::MANY_FILES;
@@ -54,6 +55,7 @@ pub use observe::notifier::{Audience, Notifier};
 pub use observe::slack::{SlackTokenError, SlackTokens};
 pub use observe::telemetry::{Exporter, Telemetry, TelemetryError};
 pub use observe::webhook::{Webhook, WebhookError};
+pub use plan::verify::GateNotice;
 pub use plan::{FleetAsk, PlanFollower, PlanRunner, TaskFleet, Texts, read_told, usual_jobs};
 pub use plugin::{PluginChange, PluginWork};
 pub use refrain_agents::acp::Bridge as AcpBridge;

@@ -20,6 +20,7 @@ pub(crate) mod usage;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::budget::Caps;
 use refrain_core::view::{self, Alive, RemoteCopy, Status};
 use refrain_core::{LoopId, LoopState, Machine, Spec};
 use refrain_store::access::trust::{Content, Trust};
@@ -147,7 +148,9 @@ impl Service {
         let status = match &self.copy {
             Some(copy) => {
                 let status = view::status(&state, self.alive(dir, &state));
-                Status { mirrored: Some(copy.clone()), ..status }
+                let caps = if state.is_final() { Caps::default() } else { state.spec.caps };
+                let caps = self.caps_elsewhere(&caps, Some(&copy.remote));
+                Status { mirrored: Some(copy.clone()), caps, ..status }
             }
             None => {
                 // What cannot be read hides nothing else: doctor reports it.

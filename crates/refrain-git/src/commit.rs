@@ -282,7 +282,7 @@ impl Job<'_> {
             Ok(commit) => commit,
             Err(said) => return Ok(Err(why_not(said))),
         };
-        let done = Git::run(self.git, self.moving(), &self.moved_to(&commit))?;
+        let done = Git::run(self.git.in_sandbox(), self.moving(), &self.moved_to(&commit))?;
         match done.status.success() {
             true => Ok(Ok(CommitAndTree { commit, tree })),
             false => Ok(Err(SkipReason::Failed { said: said(&done) })),

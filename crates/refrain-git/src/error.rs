@@ -25,6 +25,9 @@ pub enum GitError {
          remove it before you run git there: rm {0}"
     )]
     Planted(Utf8PathBuf),
+    /// What an agent did to places that its sandbox protects.
+    #[error("{0}; an agent did that to keep git from the place: mend it by hand, then resume the loop")]
+    Protected(String),
     /// A linked worktree whose files are elsewhere.
     #[error(
         "the .git file of {path} leads git to the files of {root}: an agent may have changed it; git worktree repair {path} \

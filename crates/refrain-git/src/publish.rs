@@ -295,7 +295,7 @@ impl Repository {
         }
     }
 
-    fn has(&self, commit: &Oid) -> Result<bool, GitError> {
+    pub(crate) fn has(&self, commit: &Oid) -> Result<bool, GitError> {
         let done = self.git().run(["cat-file", "-e", &format!("{commit}^{{commit}}")], &[])?;
         Ok(done.status.success())
     }

@@ -8,11 +8,12 @@ pub(crate) mod slot_place;
 pub(crate) mod slot_state;
 pub(crate) mod worktree_git;
 
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::{Oid, path_names};
+use refrain_core::git::{Dirty, Oid, RepoPath, path_names};
 
 use crate::candidate::submodules::look;
 use crate::commit::choice::is_work;
@@ -130,10 +131,16 @@ impl Repository {
     }
 
     /// Removes the worktree at `path` if nothing is lost by that: no file that is changed, staged or new and not
-    /// ignored, nothing in progress, every commit on a branch, no repository inside it. `branch`, which was made with
+    /// ignored and not `prepared` by its setup, nothing in progress, every commit on a branch, no repository inside it. `branch`, which was made with
     /// it, goes with it if it is still at `began`; no other branch does, even if it is checked out there now. One
     /// that is gone already counts as removed, so it may be repeated.
-    pub fn remove_worktree(&self, path: &Utf8Path, branch: &str, began: &Oid) -> Result<Removal, GitError> {
+    pub fn remove_worktree(
+        &self,
+        path: &Utf8Path,
+        branch: &str,
+        began: &Oid,
+        prepared: &[Dirty],
+    ) -> Result<Removal, GitError> {
         let Some(listed) = self.listed(path)? else {
             if path.symlink_metadata().is_err() {
                 // An earlier call removed it but was killed before it reported so.
@@ -152,8 +159,8 @@ impl Repository {
                 }
             };
         }
-        let lost =
-            self.worktree_value(path)?.map_or_else(|| self.remove_by_force(&listed.path), |it| Ok(Some(it)));
+        let value = self.worktree_value(path, prepared)?;
+        let lost = value.map_or_else(|| self.remove_by_force(&listed.path), |it| Ok(Some(it)));
         match lost? {
             Some(reason) => Ok(Removal::Kept(reason)),
             None => self.drop_branch(branch, path, began),
@@ -207,7 +214,7 @@ impl Repository {
     }
 
     /// What would be lost with the worktree at a path; none if nothing would.
-    pub fn worktree_value(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
+    pub fn worktree_value(&self, path: &Utf8Path, prepared: &[Dirty]) -> Result<Option<String>, GitError> {
         let there = match Self::open(path, self.env()) {
             Ok(there) => there.guarded_like(self),
             Err(GitError::NotARepository(_) | GitError::Bare(_)) => {
@@ -219,9 +226,9 @@ impl Repository {
             return Ok(Some(format!("a {operation} is in progress in it")));
         }
         let status = look(&there, there.git())?;
-        let changed: Vec<_> = status.entries.iter().filter(|entry| is_work(entry)).collect();
-        if !changed.is_empty() {
-            let paths: Vec<_> = changed.iter().map(|entry| entry.repo_path()).collect();
+        let changed = status.entries.iter().filter(|entry| is_work(entry)).map(|entry| entry.repo_path());
+        let paths = there.unprepared(changed.collect(), prepared);
+        if !paths.is_empty() {
             let files = match paths.len() {
                 1 => "1 file that is".to_owned(),
                 many => format!("{many} files that are"),
@@ -240,6 +247,16 @@ impl Repository {
         ];
         let is_held = !there.git().output(holding, &[])?.is_empty();
         Ok((!is_held).then(|| format!("its head {} is on no branch", head.short())))
+    }
+
+    /// Those of the paths that are not as the setup of this worktree left them: it can make those again.
+    pub fn unprepared(&self, mut paths: Vec<RepoPath>, prepared: &[Dirty]) -> Vec<RepoPath> {
+        let prepared: HashMap<_, _> = prepared.iter().map(|it| (&it.path, it.stamp)).collect();
+        let is_as_prepared = |path: &RepoPath| {
+            prepared.get(path).is_some_and(|stamp| stamp.is_some() && *stamp == self.stamp(&path.to_bytes()))
+        };
+        paths.retain(|path| !is_as_prepared(path));
+        paths
     }
 
     /// The content that is lost with the git folder of a worktree whose own folder is gone: git does not check it.

@@ -17,11 +17,12 @@ pub struct Orphan {
     pub variables: BTreeMap<&'static str, String>,
 }
 
-/// Every living process, except this one, whose environment can be read and contains all of these variables.
-pub fn bearing(variables: &[&'static str]) -> Vec<Orphan> {
+/// Every living process, except this one, whose environment can be read and contains all of these variables. The `other`
+/// ones are read as far as it has them.
+pub fn bearing(variables: &[&'static str], other: &[&'static str]) -> Vec<Orphan> {
     let own = identity::own().process.pid;
     let all = identity::all().filter(|stat| !stat.zombie && stat.process.pid != own);
-    all.filter_map(|stat| look(stat.process, variables)).collect()
+    all.filter_map(|stat| look(stat.process, variables, other)).collect()
 }
 
 /// Every living process, except this one, whose environment can be read and contains this variable, `NAME=value`.
@@ -34,16 +35,16 @@ pub fn marked(variable: &str) -> Vec<Orphan> {
         .collect()
 }
 
-fn look(process: Process, wanted: &[&'static str]) -> Option<Orphan> {
+fn look(process: Process, needed: &[&'static str], other: &[&'static str]) -> Option<Orphan> {
     let mut variables = BTreeMap::new();
     for entry in system::environment(process.pid).split(|byte| *byte == 0) {
         let entry = String::from_utf8_lossy(entry);
         let Some((name, value)) = entry.split_once('=') else { continue };
-        if let Some(name) = wanted.iter().find(|wanted| **wanted == name) {
+        if let Some(name) = needed.iter().chain(other).find(|wanted| **wanted == name) {
             variables.insert(*name, value.to_owned());
         }
     }
-    if variables.len() < wanted.len() {
+    if needed.iter().any(|name| !variables.contains_key(name)) {
         return None;
     }
     described(process, variables)

@@ -84,8 +84,7 @@ pub(crate) fn restrict(policy: &Policy) -> io::Result<()> {
     let written = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     // The names of files are seen everywhere, so that a program can find its way.
     rules.add("/".into(), AccessFs::ReadDir.into())?;
-    let hidden: Vec<Utf8PathBuf> =
-        policy.hide.iter().map(|path| existing(path)).chain(["/dev".into()]).collect();
+    let hidden: Vec<Utf8PathBuf> = policy.hide.iter().cloned().chain(["/dev".into()]).collect();
     rules.add_beside("/".into(), &hidden, read)?;
     for path in &policy.show {
         rules.add(path, read)?;
@@ -139,14 +138,5 @@ impl Rules {
             }
         }
         Ok(())
-    }
-}
-
-/// A path without symbolic links in the part of it that exists.
-fn existing(path: &Utf8Path) -> Utf8PathBuf {
-    match (path.canonicalize_utf8(), path.parent(), path.file_name()) {
-        (Ok(real), ..) => real,
-        (Err(_), Some(parent), Some(name)) => existing(parent).join(name),
-        (Err(_), ..) => path.to_owned(),
     }
 }

@@ -71,6 +71,8 @@ const OWN_OF_X32: [(i64, i64); 5] = [
     (libc::SYS_process_vm_readv, 539),
     (libc::SYS_process_vm_writev, 540),
 ];
+/// `IOPRIO_WHO_PROCESS`.
+const IO_OF_PROCESS: u64 = 1;
 /// A file that runs as its owner, or as its group, would outlive the sandbox. A filter does not see if it is a folder.
 const SET_IDS: [u64; 2] = [0o4000, 0o2000];
 const FCHMODAT2: i64 = 452;
@@ -121,6 +123,12 @@ fn refused() -> io::Result<Rules> {
     );
     let tracing = TRACING.map(|request| rule([(0, Dword, Eq, u64::from(request))]));
     rules.insert(libc::SYS_ptrace, tracing.into_iter().collect::<io::Result<_>>()?);
+    // Limits and priorities of other processes: without namespaces those of the user are among them.
+    let (this, of_process) = (0, u64::from(libc::PRIO_PROCESS));
+    rules.insert(libc::SYS_prlimit64, vec![rule([(0, Dword, Ne, this), (2, Qword, Ne, 0)])?]);
+    for (call, of_process) in [(libc::SYS_setpriority, of_process), (libc::SYS_ioprio_set, IO_OF_PROCESS)] {
+        rules.insert(call, vec![rule([(0, Dword, Ne, of_process)])?, rule([(1, Dword, Ne, this)])?]);
+    }
     for (call, mode, flags) in MODES.into_iter().chain(OLD_MODES) {
         let creating =
             [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY].map(|flag| u64::from(flag.unsigned_abs()));

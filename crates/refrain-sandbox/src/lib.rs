@@ -28,7 +28,6 @@ mod outer;
 mod probe;
 #[cfg(target_os = "linux")]
 mod program;
-#[cfg(target_os = "linux")]
 mod protected;
 mod refusal;
 #[cfg(target_os = "linux")]
@@ -40,6 +39,8 @@ pub use messages::{HELPER_VERB, NO_SANDBOX, Plan, Reply};
 pub use probe::probe;
 #[cfg(target_os = "linux")]
 pub use protected::originals::{restore_after, restore_left};
+
+pub use protected::Restored;
 pub use refusal::{Cause, Refusal, Step};
 
 /// Runs the part of the sandbox that the words after [`HELPER_VERB`] name, and returns the exit code.
@@ -64,15 +65,15 @@ pub fn held_bounds(_given: &refrain_core::sandbox::Bounds) -> refrain_core::sand
 /// There was no sandbox on this system.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
-pub fn restore_left(_folder: &camino::Utf8Path) -> Vec<String> {
-    Vec::new()
+pub fn restore_left(_folder: &camino::Utf8Path) -> Restored {
+    Restored::default()
 }
 
 /// There was no sandbox on this system.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
-pub fn restore_after(_init: Option<&std::os::fd::OwnedFd>, _folder: &camino::Utf8Path) -> Vec<String> {
-    Vec::new()
+pub fn restore_after(_init: Option<&std::os::fd::OwnedFd>, _folder: &camino::Utf8Path) -> Restored {
+    Restored::default()
 }
 
 /// There is no sandbox on this system.

@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::sandbox::Policy;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
@@ -21,6 +21,7 @@ use rustix::mount::{
 
 use crate::protected::originals;
 use crate::refusal::{At, Refusal, Step, kernel};
+use crate::system::paths::{is_missing, open};
 use crate::system::set_attributes;
 
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY;
@@ -62,11 +63,10 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
         writable.push(path.clone());
         places.insert(path.clone(), MountSource::Private);
     }
-    // Most are not there: one question says so.
-    for path in policy.hide.iter().filter(|path| path.exists()) {
-        let Ok(path) = path.canonicalize_utf8() else { continue };
-        let place = if path.is_dir() { MountSource::HiddenFolder } else { MountSource::HiddenFile };
-        places.insert(path, place);
+    for path in &policy.hide {
+        let Ok(found) = path.symlink_metadata() else { continue };
+        let place = if found.is_dir() { MountSource::HiddenFolder } else { MountSource::HiddenFile };
+        places.insert(path.clone(), place);
     }
     for path in &policy.caches {
         let (Ok(path), Some(layer)) = (path.canonicalize_utf8(), &policy.cache_layer) else { continue };
@@ -82,22 +82,20 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
     }
     let mut written = BTreeSet::new();
     for path in &policy.write {
-        let Ok(path) = path.canonicalize_utf8() else { continue };
-        let tree = tree(&path, HARMLESS).at_path(Step::Mounts, &path)?;
+        // A link that is no folder of the policy's any more.
+        let Some(tree) = tree_if_there(path, HARMLESS)?.filter(|tree| !is_link(tree)) else { continue };
         writable.push(path.clone());
         written.insert(path.clone());
-        places.insert(path, MountSource::Tree(tree));
+        places.insert(path.clone(), MountSource::Tree(tree));
     }
-    let mut fixed = Vec::from_iter(written.iter().cloned());
     for path in policy.read_only.iter().chain(&originals::programs(policy)).chain(&policy.show) {
-        for path in with_targets(path).at_path(Step::Mounts, path)? {
-            let tree = tree(&path, HARMLESS | READ_ONLY).at_path(Step::Mounts, &path)?;
-            fixed.push(path.clone());
+        for path in with_targets(path, policy).at_path(Step::Mounts, path)? {
+            let Some(tree) = tree_if_there(&path, HARMLESS | READ_ONLY)? else { continue };
             places.insert(path, MountSource::Tree(tree));
         }
     }
-    for path in &fixed {
-        for folder in between(path, &written, &places) {
+    for path in Vec::from_iter(places.keys().cloned()) {
+        for folder in between(&path, &written, &places) {
             let tree = tree(&folder, HARMLESS).at_path(Step::Mounts, &folder)?;
             places.insert(folder, MountSource::Tree(tree));
         }
@@ -168,28 +166,38 @@ fn is_real_folder(path: &Utf8Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// A path, and if it is a symbolic link, each path that it leads to. Empty if there is nothing.
-fn with_targets(path: &Utf8Path) -> io::Result<Vec<Utf8PathBuf>> {
+/// A path, and if it is a symbolic link, each path that it leads to and that the sandbox shows. Empty if there is nothing.
+fn with_targets(path: &Utf8Path, policy: &Policy) -> io::Result<Vec<Utf8PathBuf>> {
     let (mut paths, mut next) = (Vec::new(), path.to_owned());
     for _ in 0..MOST_LINKS {
-        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { return Ok(paths) };
-        let Ok(parent) = parent.canonicalize_utf8() else { return Ok(paths) };
-        let current = parent.join(name);
-        let Ok(metadata) = current.symlink_metadata() else { return Ok(paths) };
-        if !metadata.is_symlink() {
-            paths.push(current);
+        let Ok(found) = next.symlink_metadata() else { return Ok(paths) };
+        paths.push(next.clone());
+        if !found.is_symlink() {
             return Ok(paths);
         }
-        next = parent.join(current.read_link_utf8()?);
-        paths.push(current);
+        let target = next.parent().unwrap_or(&next).join(next.read_link_utf8()?);
+        let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else { return Ok(paths) };
+        let Ok(parent) = parent.canonicalize_utf8() else { return Ok(paths) };
+        next = parent.join(name);
+        // An agent could have made the link, to see what is hidden.
+        if policy.hides(&next) {
+            return Ok(paths);
+        }
     }
     Err(io::Error::other("it leads through too many symbolic links"))
 }
 
-/// A path, through no link: a link at its end is itself what is opened.
-fn open(path: &Utf8Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Ok(openat2(CWD, path.as_str(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+/// The same; none if there is nothing, or if a link leads there.
+fn tree_if_there(path: &Utf8Path, attributes: MountAttrFlags) -> Result<Option<OwnedFd>, Refusal> {
+    match tree(path, attributes) {
+        Ok(tree) => Ok(Some(tree)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(error).at_path(Step::Mounts, path),
+    }
+}
+
+fn is_link(file: &OwnedFd) -> bool {
+    rustix::fs::fstat(file).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink())
 }
 
 /// A copy of what is at a path, with all that is mounted below it.
@@ -204,7 +212,8 @@ fn tree(path: &Utf8Path, attributes: MountAttrFlags) -> io::Result<OwnedFd> {
 }
 
 fn open_device(name: &str) -> io::Result<OwnedFd> {
-    tree(&Utf8Path::new("/dev").join(name), NO_SUID)
+    // Read-only is the file, not the device: root could take the rights to it from the machine.
+    tree(&Utf8Path::new("/dev").join(name), NO_SUID | READ_ONLY)
 }
 
 fn attach(mount: impl AsFd, path: &Utf8Path) -> io::Result<()> {
@@ -322,9 +331,7 @@ fn prepare(path: &Utf8Path, place: &MountSource, fresh: &[Utf8PathBuf]) -> io::R
         // What is hidden is not there.
         MountSource::HiddenFolder | MountSource::HiddenFile => return Ok(false),
         MountSource::Private => true,
-        MountSource::Tree(tree) => {
-            rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode).is_dir()
-        }
+        MountSource::Tree(tree) => FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode).is_dir(),
     };
     let parent = if is_folder { path } else { path.parent().unwrap_or(path) };
     DirBuilder::new().recursive(true).mode(0o755).create(parent)?;

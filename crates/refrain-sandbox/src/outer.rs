@@ -23,10 +23,13 @@ use crate::messages::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, 
 use crate::protected::originals::{Originals, restore_left};
 use crate::protected::placeholders::Placeholders;
 use crate::refusal::{At, Refusal, Step};
+use crate::system::paths;
 use crate::{files, init, system};
 
 /// What process 1 needs to make the sandbox. They are dropped before the program starts.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
+    // An overlay opens its working folder, whose mode lets no user in.
+    .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::NET_ADMIN)
     .union(CapabilitySet::SETPCAP)
     .union(CapabilitySet::SYS_RESOURCE);
@@ -44,7 +47,8 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
     let mut reader = FrameReader::default();
     let plan: Plan = read(socket, &mut reader).at(Step::Plan)?;
     let [stdin] = reader.take_fds().at(Step::Plan)?;
-    let policy = plan.policy.clone();
+    let policy = paths::resolve(&plan.policy);
+    let plan = Plan { policy: policy.clone(), ..plan };
     // The whole group gets the signals of a stop: the program decides about them, not this process.
     let unheeded = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
@@ -52,12 +56,12 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
     }
     for folder in &policy.make {
         // In a folder that the user owns, and nothing is replaced.
-        if !folder.exists() {
-            fs::create_dir_all(folder).at_path(Step::Plan, folder)?;
-        }
+        paths::make_folder(folder).at_path(Step::Plan, folder)?;
     }
     let records = plan.records.clone();
-    records.iter().flat_map(|folder| restore_left(folder)).for_each(|line| complain(&line));
+    if let Some(folder) = &records {
+        restore_left(folder).report()?;
+    }
     let placeholders = Placeholders::make(&policy.placeholders).at(Step::Plan)?;
     let originals = Originals::read(&policy);
     let record = records.map(|folder| originals.record(&folder).at_path(Step::Plan, &folder)).transpose()?;
@@ -78,11 +82,16 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
             })
         }
     };
-    originals.restore().iter().for_each(|line| complain(line));
-    drop((placeholders, record));
+    drop(placeholders);
+    let restored = originals.restore().report();
     if let Some(layer) = layer {
         layer.close();
     }
+    if let (Err(_), Some(record)) = (&restored, record) {
+        // No git and no program of the loop runs before that is done.
+        record.keep();
+    }
+    restored?;
     Ok(match end {
         End::Code(Some(code)) => u8::try_from(code).unwrap_or(u8::MAX),
         End::Code(None) => NO_SANDBOX,

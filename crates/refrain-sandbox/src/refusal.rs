@@ -22,6 +22,8 @@ pub enum Step {
     Proc,
     Devices,
     Program,
+    /// What lay at protected places is put back after the program.
+    Restore,
     /// The rules for files, without namespaces.
     Landlock,
     /// The process that makes it could not be started, or ended without a word.
@@ -43,6 +45,7 @@ impl Step {
             Self::Proc => "/proc",
             Self::Devices => "/dev",
             Self::Program => "the start of the program",
+            Self::Restore => "what its program changed at protected places",
             Self::Landlock => "the rules for files",
             Self::Helper => "its process",
         }
@@ -60,7 +63,8 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be made: {}", self.step.name(), self.error)
+        let what = if self.step == Step::Restore { "put back" } else { "made" };
+        write!(f, "{} cannot be {what}: {}", self.step.name(), self.error)
     }
 }
 

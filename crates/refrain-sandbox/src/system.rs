@@ -1,4 +1,6 @@
-//! The three system calls that have no safe wrapper, and the capabilities.
+//! The three system calls that have no safe wrapper, the capabilities, and paths without links.
+
+pub(crate) mod paths;
 
 use std::io;
 use std::mem::size_of;

@@ -113,6 +113,9 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         write(home.join(name), text);
     }
     write(project.join("file"), "text");
+    write(project.join("conf/file"), "text");
+    write(project.join("conf/hidden"), "secret");
+    write(project.join(".gitignore"), "hidden\n");
     git(&project, &["init", "-q", "-b", "main"]);
     git(&project, &["add", "."]);
     git(&project, &["commit", "-qm", "first"]);
@@ -237,7 +240,12 @@ fn logins(home: &Utf8Path, places: &Places, mechanism: Mechanism, port: u16) -> 
 
 fn plan(places: &Places, mechanism: Mechanism, role: Role, attempt: &str, port: u16) -> Plan {
     let home = &places.home;
-    let spec = SandboxSpec { mechanism, processes: SandboxSpec::FEWEST_PROCESSES, ..SandboxSpec::default() };
+    let spec = SandboxSpec {
+        mechanism,
+        processes: SandboxSpec::FEWEST_PROCESSES,
+        hide: vec![home.join("project/conf/hidden")],
+        ..SandboxSpec::default()
+    };
     let program = std::env::current_exe().unwrap();
     let argv = [program.to_str().unwrap(), "attempt", attempt, home.as_str(), &port.to_string()];
     let policy = policy(&spec, role, places);

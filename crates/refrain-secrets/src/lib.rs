@@ -12,6 +12,7 @@ mod corpus;
 mod hit;
 mod manifest;
 mod names;
+mod private_key;
 mod rules;
 mod scan;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod words;
 use memchr::memmem;
 
 use hit::{Hit, Novelty};
+pub use private_key::begins_key;
 
 /// A match on a line with this mark, as in a comment, does not count if the line is older than the loop.
 pub const MARK: &str = "refrain:allow-secret";

@@ -34,8 +34,8 @@ const fn rule(what: &'static str, check: Check, keywords: &'static str, regex: &
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    // Keys with a header. A header alone is also what a program searches for.
-    rule("a private key", Sure, "-----BEGIN", r#"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|[\s"'+,\\>|])*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset):[^\n\\]{0,120}(?:\\[nr]|[\s"'+,\\])+)*(?:\\[nr]|[\s"'+,\\])*([A-Za-z0-9+/=]{30})"#),
+    // Keys with a header: a part of the body, or a short body with its end. A header alone is also what a program searches for.
+    rule("a private key", Sure, "-----BEGIN", r#"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:(?:\\[nr]|[\s"'+,\\>|])*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset):[^\n\\]{0,120}(?:\\[nr]|[\s"'+,\\])+)*(?:\\[nr]|[\s"'+,\\])*([A-Za-z0-9+/=]{30})|[ \t"'+,>|]*(?:\r?\n|\\[nr])(?:\\[nr]|[\s"'+,\\>|])*(?:[A-Za-z0-9+/=]+[ \t"'+,]*(?:\r?\n|\\[nr])(?:\\[nr]|[\s"'+,\\])*){1,40}-----END )"#),
     rule("a private key", Sure, "LS0tLS1CRUdJTi", r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFUR|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVEUg|BFTkNSWVBURUQgUFJJVkFURS|BQR1AgUFJJVkFURS|BEU0EgUFJJVkFURS)[A-Za-z0-9+/]{40}"),
     rule("a private key", Sure, "PuTTY-User-Key-File-", r"PuTTY-User-Key-File-[23]:[\s\S]{0,1800}Private-Lines: \d"),
     rule("a private key", Token, "AGE-SECRET-KEY-", r"AGE-SECRET-KEY-(?:PQ-)?1([0-9A-Z]{50,})"),

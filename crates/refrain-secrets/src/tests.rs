@@ -311,6 +311,9 @@ fn no_planted_secret_passes() {
         ));
         planted.push((&"pem", "src/key.js", format!("const k = '{begin} KEY-----\\n' +\n  '{body}\\n';")));
         planted.push((&"pem", "key.go", format!("var k = `{begin} KEY-----\n{body}\n`")));
+        let end = format!("-----END {kind}PRIVATE KEY-----");
+        planted.push((&"short pem", "key.pem", format!("{begin} KEY-----\nMIIE\n{end}\n")));
+        planted.push((&"short pem", "a.json", format!("{{\"k\": \"{begin} KEY-----\\nMIIE\\n{end}\"}}")));
     }
     let pgp =
         format!("-----BEGIN PGP PRIVATE {}-----\nVersion: X\n\n{}\n", "KEY BLOCK", chance.of(BASE64, 64));
@@ -360,6 +363,9 @@ pub(super) const HARMLESS: &[(&str, &str)] = &[
         "parse.rs",
         "const BEGIN: &str = \"-----BEGIN RSA PRIVATE KEY-----\";\nconst END: &str = \"-----END RSA PRIVATE KEY-----\";\n",
     ),
+    ("parse.py", "BEGIN = '-----BEGIN PRIVATE KEY-----'\nEND = '-----END PRIVATE KEY-----'\n"),
+    ("pem.md", "Between -----BEGIN PRIVATE KEY----- and -----END PRIVATE KEY----- is base64.\n"),
+    ("pem.md", "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----\n"),
     ("app.yml", "spring:\n  datasource:\n    password: ${~DB_PASSWORD:changeme}\n"),
     ("compose.yml", "POSTGRES_PASSWORD: postgres\nDATABASE_URL: postgres://postgres:postgres@db:5432/app\n"),
     (

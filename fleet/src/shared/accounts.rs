@@ -2,12 +2,13 @@
 //! first and its provider answers. A workflow keeps a gate as long as it is closed. What it says is its memo, so that looking at
 //! it needs no worker and leaves no trace.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
 use refrain_core::event::Wait;
+use refrain_core::r#loop::{GateChange, SharedGateState};
 use refrain_engine::{SharedAccounts, SharedGate};
-use serde::{Deserialize, Serialize};
 use temporalio_client::grpc::WorkflowService;
 use temporalio_client::tonic::{Code, IntoRequest, Status};
 use temporalio_client::{Client, NamespacedClient, WorkflowIdConflictPolicy, WorkflowUpdateWithStartOptions};
@@ -25,7 +26,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::host::locked;
 use crate::order::LOOPS;
 
 /// So many changes, and a gate begins a new history.
@@ -34,58 +34,35 @@ const MOST: u64 = 100;
 const ANSWER: Duration = Duration::from_secs(2);
 const TRIES: u32 = 10;
 const AGAIN: Duration = Duration::from_secs(3);
-/// For how long one loop alone may try.
-const ALONE: Duration = Duration::from_secs(120);
-/// How long after the announced end a gate is forgotten that no loop opened.
-const FORGET: Duration = Duration::from_secs(3600);
 /// The key of the memo.
 const WAIT: &str = "wait";
-
-/// What happens to a gate.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum GateChange {
-    Close(Wait),
-    Open,
-    /// This loop wants to try first.
-    Try(String),
-}
 
 #[workflow]
 #[derive(Default)]
 pub(crate) struct FleetAccount {
-    wait: Option<Wait>,
-    /// Who tries, and until when no other loop does.
-    tries: Option<(String, SystemTime)>,
+    gate: SharedGateState,
     changes: u64,
-}
-
-/// What a gate takes into a new history.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct GateState {
-    wait: Option<Wait>,
-    tries: Option<(String, SystemTime)>,
 }
 
 #[workflow_methods]
 impl FleetAccount {
     #[init]
-    fn new(_: &WorkflowContextView, GateState { wait, tries }: GateState) -> Self {
-        Self { changes: u64::from(wait.is_some()), wait, tries }
+    fn new(_: &WorkflowContextView, gate: SharedGateState) -> Self {
+        Self { changes: u64::from(gate.wait().is_some()), gate }
     }
 
     #[run]
     pub(crate) async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         ctx.wait_condition(|s| s.changes > 0).await?;
         loop {
-            let (seen, until) = ctx.state(|s| (s.changes, s.wait.map(|wait| wait.until)));
+            let (seen, until) = ctx.state(|s| (s.changes, s.gate.forgotten_at()));
             let Some(until) = until else { return Ok(()) };
             if seen >= MOST {
-                let state = ctx.state(|s| GateState { wait: s.wait, tries: s.tries.clone() });
-                ctx.continue_as_new(state, ContinueAsNewOptions::default())?;
+                let gate = ctx.state(|s| s.gate.clone());
+                ctx.continue_as_new(gate, ContinueAsNewOptions::default())?;
             }
-            let now = ctx.workflow_time().unwrap_or(SystemTime::UNIX_EPOCH);
-            let left = SystemTime::from(until).duration_since(now).unwrap_or_default() + FORGET;
-            let mut forgotten = std::pin::pin!(ctx.timer(left));
+            let left = until.duration_since(time(ctx.workflow_time()));
+            let mut forgotten = std::pin::pin!(ctx.timer(Duration::try_from(left).unwrap_or_default()));
             select! {
                 _ = forgotten => return Ok(()),
                 _ = ctx.wait_condition(|s| s.changes != seen) => (),
@@ -96,33 +73,20 @@ impl FleetAccount {
     /// Says whether this loop may try first, if it asked for that.
     #[update]
     pub(crate) fn change(&mut self, ctx: &mut SyncWorkflowContext<Self>, change: GateChange) -> bool {
-        let now = ctx.workflow_time().unwrap_or(SystemTime::UNIX_EPOCH);
-        let before = self.wait;
-        let may_try = self.apply(change, now);
+        let before = self.gate.wait();
+        let may_try = self.gate.change(change, time(ctx.workflow_time()));
         self.changes += 1;
-        if self.wait != before {
-            let value = self.wait.map(MemoValue::new);
-            let _ = ctx.upsert_memo([(WAIT, value)]);
+        let after = self.gate.wait();
+        if after != before {
+            let _ = ctx.upsert_memo([(WAIT, after.map(MemoValue::new))]);
         }
         may_try
     }
 }
 
-impl FleetAccount {
-    fn apply(&mut self, change: GateChange, now: SystemTime) -> bool {
-        match change {
-            GateChange::Close(wait) => (self.wait, self.tries) = (Some(wait), None),
-            GateChange::Open => (self.wait, self.tries) = (None, None),
-            GateChange::Try(who) => {
-                let is_others = |(other, until): &(String, SystemTime)| *other != who && *until > now;
-                if self.tries.as_ref().is_some_and(is_others) {
-                    return false;
-                }
-                self.tries = Some((who, now + ALONE));
-            }
-        }
-        true
-    }
+/// The clock of the server.
+fn time(now: Option<SystemTime>) -> Timestamp {
+    now.and_then(|now| Timestamp::try_from(now).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 /// The gates, as one worker sees them.
@@ -148,36 +112,20 @@ impl SharedAccounts for WorkerAccounts {
     fn gate(&self, name: &str) -> Box<dyn SharedGate> {
         let place =
             GateWorkflow { accounts: self.clone(), id: format!("refrain-account/{}/{name}", self.remote) };
-        let (known, _) = watch::channel(None);
-        let known = Arc::new(known);
-        let changes_sent = Arc::default();
+        let news = Arc::new(GateNews::default());
         let (looked, first) = watch::channel(false);
-        let looks = look(place.clone(), Arc::clone(&known), Arc::clone(&changes_sent), looked);
-        let looks = self.runtime.spawn(looks);
-        Box::new(WorkerGate { place, known, changes_sent, one_by_one: Arc::default(), first, looks })
+        let looks = self.runtime.spawn(look(place.clone(), Arc::clone(&news), looked));
+        Box::new(WorkerGate { place, news, first, looks })
     }
 }
-
-/// What the server said last of a gate; none if it did not answer, or a change is on its way to it.
-type GateWatch = watch::Sender<Option<Option<Wait>>>;
 
 #[derive(Debug)]
 struct WorkerGate {
     place: GateWorkflow,
-    known: Arc<GateWatch>,
-    changes_sent: Arc<Mutex<ChangeCount>>,
-    /// Held while a change is sent, so that the server gets them in their order.
-    one_by_one: Arc<tokio::sync::Mutex<()>>,
+    news: Arc<GateNews>,
     /// Whether it was looked at.
     first: watch::Receiver<bool>,
     looks: JoinHandle<()>,
-}
-
-/// How many changes were begun to be sent, and how many of them are over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ChangeCount {
-    begun: u64,
-    over: u64,
 }
 
 impl Drop for WorkerGate {
@@ -186,58 +134,100 @@ impl Drop for WorkerGate {
     }
 }
 
-async fn look(
-    place: GateWorkflow,
-    known: Arc<GateWatch>,
-    changes_sent: Arc<Mutex<ChangeCount>>,
-    looked: watch::Sender<bool>,
-) {
+async fn look(place: GateWorkflow, news: Arc<GateNews>, looked: watch::Sender<bool>) {
     loop {
-        let before = *locked(&changes_sent);
-        let said = timeout(ANSWER, place.look()).await.ok().and_then(Result::ok);
-        // A look during a change may be older than that.
-        if before.begun == before.over && *locked(&changes_sent) == before {
-            known.send_replace(said);
-        }
+        news.look(async { timeout(ANSWER, place.look()).await.ok().and_then(Result::ok) }).await;
         looked.send_replace(true);
         sleep(place.accounts.every).await;
     }
 }
 
-impl WorkerGate {
-    /// Tells the server, without waiting for it. Only the last change counts: those before it are not tried again.
-    fn send_change(&self, change: GateChange, then: Option<Wait>) {
-        let (place, known) = (self.place.clone(), Arc::clone(&self.known));
-        let (changes_sent, one_by_one) = (Arc::clone(&self.changes_sent), Arc::clone(&self.one_by_one));
-        let own = {
-            let mut changes_sent = locked(&changes_sent);
-            changes_sent.begun += 1;
-            changes_sent.begun
-        };
-        known.send_replace(None);
-        drop(self.place.accounts.runtime.spawn(async move {
-            let turn = one_by_one.lock().await;
-            for _ in 0..TRIES {
-                if locked(&changes_sent).begun != own {
-                    break;
-                }
-                if place.change(change.clone()).await.is_some() {
-                    if locked(&changes_sent).begun == own {
-                        known.send_replace(Some(then));
-                    }
-                    break;
-                }
-                sleep(AGAIN).await;
+/// What the server said last of a gate, and the changes that are on their way to it.
+#[derive(Debug, Default)]
+struct GateNews {
+    last: watch::Sender<LastNews>,
+    /// Held while a change is sent, so that the server gets them in their order.
+    one_by_one: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct LastNews {
+    /// None if the server did not answer, or a change is on its way to it.
+    wait: Option<Option<Wait>>,
+    /// How many changes were begun to be sent, and how many of them are over.
+    begun: u64,
+    over: u64,
+}
+
+impl GateNews {
+    fn wait(&self) -> Option<Option<Wait>> {
+        self.last.borrow().wait
+    }
+
+    async fn look(&self, look: impl Future<Output = Option<Option<Wait>>>) {
+        let before = *self.last.borrow();
+        let wait = look.await;
+        self.last.send_if_modified(|last| {
+            // A look during a change may be older than that.
+            let is_current = before.begun == before.over && *last == before;
+            last.wait = if is_current { wait } else { last.wait };
+            is_current
+        });
+    }
+
+    /// The number of a change that is sent next.
+    fn begin(&self) -> u64 {
+        let mut own = 0;
+        self.last.send_modify(|last| {
+            (last.wait, last.begun) = (None, last.begun + 1);
+            own = last.begun;
+        });
+        own
+    }
+
+    /// Sends a change until the server has answered; `then` is what it says of the gate after that. Only the last change counts:
+    /// those before it are not tried again.
+    async fn send<A>(&self, own: u64, then: Option<Wait>, send: impl Fn() -> A)
+    where
+        A: Future<Output = Option<bool>>,
+    {
+        let mut last = self.last.subscribe();
+        let turn = self.one_by_one.lock().await;
+        let mut is_answered = false;
+        for _ in 0..TRIES {
+            if last.borrow().begun != own {
+                break;
             }
-            drop(turn);
-            locked(&changes_sent).over += 1;
+            is_answered = send().await.is_some();
+            if is_answered {
+                break;
+            }
+            // A later change does not wait for this one.
+            let _ = timeout(AGAIN, last.wait_for(|last| last.begun != own)).await;
+        }
+        drop(turn);
+        self.last.send_modify(|last| {
+            last.over += 1;
+            if is_answered && last.begun == own {
+                last.wait = Some(then);
+            }
+        });
+    }
+}
+
+impl WorkerGate {
+    /// Tells the server, without waiting for it.
+    fn send_change(&self, change: GateChange, then: Option<Wait>) {
+        let (place, news, own) = (self.place.clone(), Arc::clone(&self.news), self.news.begin());
+        drop(self.place.accounts.runtime.spawn(async move {
+            news.send(own, then, || place.change(change.clone())).await;
         }));
     }
 }
 
 impl SharedGate for WorkerGate {
     fn closed(&self) -> Option<Option<Wait>> {
-        *self.known.borrow()
+        self.news.wait()
     }
 
     fn ready(&self) {
@@ -293,7 +283,7 @@ impl GateWorkflow {
         options.task_timeout = Some(ANSWER);
         let asked = self.accounts.client.execute_update_with_start_workflow(
             FleetAccount::run,
-            GateState::default(),
+            SharedGateState::default(),
             FleetAccount::change,
             change,
             options,
@@ -304,24 +294,82 @@ impl GateWorkflow {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use refrain_core::event::WaitKind;
+    use tokio::join;
+    use tokio::sync::Semaphore;
 
     use super::*;
+    use crate::host::locked;
 
-    #[test]
-    fn one_loop_at_a_time_tries_first() {
-        let mut gate = FleetAccount::default();
-        let start = SystemTime::UNIX_EPOCH;
-        let wait = Wait { kind: WaitKind::Outage, until: start.try_into().unwrap() };
-        gate.apply(GateChange::Close(wait), start);
-        assert_eq!(gate.wait, Some(wait));
-        let mut tries = |who: &str, after| gate.apply(GateChange::Try(who.to_owned()), start + after);
-        assert!(tries("a", Duration::ZERO));
-        assert!(!tries("b", Duration::from_secs(1)));
-        assert!(tries("a", Duration::from_secs(1)), "it may ask twice");
-        assert!(tries("b", 2 * ALONE), "the first one was lost");
-        assert!(!tries("a", 2 * ALONE));
-        gate.apply(GateChange::Open, start);
-        assert_eq!((gate.wait, &gate.tries), (None, &None));
+    const LIMIT: Wait = Wait { kind: WaitKind::Limit, until: Timestamp::MAX };
+
+    /// Notes what it gets, and answers when it may.
+    struct TestServer {
+        got: Mutex<Vec<&'static str>>,
+        answers: Semaphore,
+    }
+
+    impl TestServer {
+        fn silent() -> Self {
+            Self { got: Mutex::default(), answers: Semaphore::new(0) }
+        }
+
+        async fn get(&self, change: &'static str, answer: Option<bool>) -> Option<bool> {
+            locked(&self.got).push(change);
+            self.answers.acquire().await.unwrap().forget();
+            answer
+        }
+    }
+
+    #[tokio::test]
+    async fn changes_of_a_gate_reach_the_server_in_their_order() {
+        for (case, answer) in [("the first is answered", Some(true)), ("the first is lost", None)] {
+            let (news, server) = (GateNews::default(), TestServer::silent());
+            let close = news.begin();
+            let later = async {
+                let open = news.begin();
+                // The first is with the server, which answers only now.
+                server.answers.add_permits(2);
+                news.send(open, None, || server.get("open", Some(true))).await;
+            };
+            join!(news.send(close, Some(LIMIT), || server.get("close", answer)), later);
+            assert_eq!(*locked(&server.got), ["close", "open"], "{case}");
+            assert_eq!(news.wait(), Some(None), "{case}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_that_another_overtook_is_not_sent() {
+        let (news, server) = (GateNews::default(), TestServer::silent());
+        server.answers.add_permits(2);
+        let (close, open) = (news.begin(), news.begin());
+        join!(
+            news.send(open, None, || server.get("open", Some(true))),
+            news.send(close, Some(LIMIT), || server.get("close", Some(true))),
+        );
+        assert_eq!(*locked(&server.got), ["open"]);
+        assert_eq!(news.wait(), Some(None));
+    }
+
+    #[tokio::test]
+    async fn a_look_that_is_older_than_a_change_is_not_believed() {
+        let news = GateNews::default();
+        news.look(async { Some(None) }).await;
+        assert_eq!(news.wait(), Some(None));
+        news.look(async {
+            let close = news.begin();
+            news.send(close, Some(LIMIT), || async { Some(true) }).await;
+            Some(None)
+        })
+        .await;
+        assert_eq!(news.wait(), Some(Some(LIMIT)), "it began before the change");
+        let open = news.begin();
+        news.look(async { Some(Some(LIMIT)) }).await;
+        assert_eq!(news.wait(), None, "it is before the change is over");
+        news.send(open, None, || async { Some(true) }).await;
+        news.look(async { Some(Some(LIMIT)) }).await;
+        assert_eq!(news.wait(), Some(Some(LIMIT)), "another worker closed it since");
     }
 }

@@ -9,7 +9,7 @@ use testkit::{Run, Sandbox, Signal, within, write};
 use crate::lab::{HELD_IN_SECOND, LONG, Lab, hold, script, temporal};
 
 /// The order of a loop, as the workflow gives it to a worker.
-fn order(lab: &Lab, id: &str, fence: u64) -> Value {
+pub(crate) fn order(lab: &Lab, id: &str, fence: u64) -> Value {
     json!({
         "id": id, "remote": lab.state, "pool": "default", "agent": "generic", "fence": fence,
         "terms": {"lease_ms": 6_000, "beat_ms": 1_000, "replicate_ms": 5_000},
@@ -24,7 +24,7 @@ fn with(order: &Value, key: &str, value: Value) -> Value {
 }
 
 /// Has the server give a task to a worker, and waits for what becomes of it.
-fn give(lab: &Lab, queue: &str, kind: &str, input: &Value) -> Run {
+pub(crate) fn give(lab: &Lab, queue: &str, kind: &str, input: &Value) -> Run {
     let file = lab.person.root().join("input.json");
     write(&file, input.to_string());
     let (address, file) = (lab.address(), file.to_string_lossy().into_owned());

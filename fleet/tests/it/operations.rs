@@ -1,8 +1,9 @@
 //! What a person does with a fleet as a whole: prepare machines, look at workers, send one away.
 
 use serde_json::Value;
-use testkit::{Sandbox, within, write};
+use testkit::{Sandbox, Signal, within, write};
 
+use crate::hostile::{give, order};
 use crate::lab::{HELD_IN_SECOND, LONG, Lab, contains, script};
 
 #[test]
@@ -43,6 +44,18 @@ fn a_drained_worker_gives_its_loop_back_after_the_iteration_and_ends() {
     drop(again);
     let unknown = lab.person.refrain(&["worker", "drain", "w9"]).with_code(3);
     assert!(unknown.stderr.contains("worker w9 does not answer"), "{}", unknown.stderr);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn a_worker_that_drains_does_not_wait_for_an_order_that_never_comes() {
+    let lab = Lab::new();
+    let machine = lab.machine("w1");
+    let worker = lab.work(&machine, &["--slots", "1"]);
+    let claimed = give(&lab, "refrain.pool.default.generic", "Host::claim", &order(&lab, "job", 2));
+    assert!(claimed.stdout.contains("w1"), "it keeps its only room for this loop: {claimed:?}");
+    worker.signal(Signal::TERM);
+    worker.wait_at_most(LONG).with_code(0);
 }
 
 #[test]
@@ -136,4 +149,50 @@ fn a_doctor_names_what_keeps_the_fleet_from_working() {
     lab.kill_server();
     let gone: Value = lab.person.refrain(&["doctor", "--fleet", "--json"]).with_code(1).json();
     assert!(of(&gone, "server")["found"].as_str().unwrap().contains("cannot be reached"), "{gone:#}");
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn a_loop_that_is_over_loses_its_references_once_its_result_was_fetched() {
+    let lab = Lab::new();
+    let machine = lab.machine("w1");
+    let gate = machine.gate("second");
+    let worker = lab.work(&machine, &[]);
+    lab.start("job", &format!("{HELD_IN_SECOND}\n{}", script(3, 0)), &[]);
+    machine.wait_for_note("held");
+    lab.start("capped", &script(9, 0), &["--max-iterations", "1"]);
+    lab.wait_for_status("capped", "iteration-cap");
+    let git = |words: &[&str]| lab.person.git(&[&["-C", &lab.state][..], words].concat());
+    let references = || git(&["for-each-ref", "--format=%(refname)", "refs/refrain"]);
+    let garbage = || {
+        let rows: Value = lab.person.refrain(&["gc", "--json"]).with_code(0).json();
+        let there = rows.as_array().unwrap().iter().filter(|row| row["kind"] == "remote");
+        there.map(|row| row["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(garbage(), Vec::<String>::new(), "it is driven");
+    gate.let_one_pass();
+    within(LONG, "it ends", || worker.stderr().contains("job: ended: completed").then_some(()));
+    assert_eq!(garbage(), Vec::<String>::new(), "its commits are only there");
+    let branch = git(&["branch", "--list", "*job*", "--format=%(refname)"]);
+    lab.person.git(&["fetch", "--quiet", &lab.state, &format!("{}:refs/heads/result", branch.trim())]);
+    assert_eq!(garbage(), [format!("refs/refrain/job at {}", lab.state)]);
+    assert_eq!(references(), "refs/refrain/capped/journal\nrefs/refrain/job/journal\n");
+    // A text that is of no use any more.
+    git(&["update-ref", "refs/refrain/job/requests/1", branch.trim()]);
+    lab.person.refrain(&["gc", "--yes"]).with_code(0);
+    assert_eq!(references(), "refs/refrain/capped/journal\n", "this one may continue");
+    // The copy here has all of it, and the remote is not asked.
+    let status = lab.person.refrain(&["status", "job"]).with_code(0);
+    assert!(status.stdout.contains("completed"), "{status:?}");
+    assert!(!status.stderr.contains("does not have it"), "{}", status.stderr);
+    lab.assert_whole("job", 3);
+    let again = lab.person.refrain(&["cancel", "job"]).with_code(0);
+    assert!(again.stdout.contains("already completed"), "{again:?}");
+    assert_eq!(garbage(), Vec::<String>::new());
+    // The worker removes what it has of the loop.
+    worker.signal(Signal::TERM);
+    worker.wait().with_code(0);
+    let worker = lab.work(&machine, &[]);
+    within(LONG, "its worktree is removed", || worker.stderr().contains("job: it is over").then_some(()));
+    assert!(!worker.stderr().contains("capped"), "{}", worker.stderr());
 }

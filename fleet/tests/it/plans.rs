@@ -177,9 +177,18 @@ fn tasks_go_on_while_the_plan_is_away_and_it_continues() {
     // Requests reach its tasks all the same.
     planned.lab.person.refrain(&["plan", "pause", "x", "--now"]).with_code(0);
     within(LONG, "the agents are gone", || machine.processes_named("sleep").is_empty().then_some(()));
+    let person = &planned.lab.person;
+    let references =
+        || person.git(&["-C", &planned.lab.state, "for-each-ref", "refs/refrain"]).lines().count();
+    let garbage = || person.refrain(&["gc", "--json"]).with_code(0).stdout.matches("refs/refrain/").count();
+    assert_eq!((garbage(), references()), (0, 3), "they may continue");
     fs::remove_file(machine.root().join("notes/hold")).unwrap();
-    let plan = planned.lab.person.spawn(&["plan", "resume", "x"]);
+    let plan = person.spawn(&["plan", "resume", "x"]);
     plan.wait_at_most(LONGER).with_code(0);
+    planned.assert_whole();
+    assert_eq!((garbage(), references()), (3, 3));
+    person.refrain(&["gc", "--yes"]).with_code(0);
+    assert_eq!((garbage(), references()), (0, 0));
     planned.assert_whole();
     end(worker);
     planned.no_process_is_left(&[&machine]);

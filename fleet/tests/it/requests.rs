@@ -1,10 +1,12 @@
 //! What a person asks of a loop on the fleet, from their own machine.
 
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use testkit::{Signal, within};
 
-use crate::lab::{LONG, Lab, bound, hold, script};
+use crate::lab::{HELD_IN_SECOND, LONG, Lab, bound, hold, script};
 
 #[test]
 #[ignore = "needs a server: cargo xtask e2e fleet"]
@@ -58,6 +60,36 @@ case "$*" in *"Use tabs."*) echo told > $NOTES/told ;; esac"#;
     lab.assert_whole("job", 3);
     let texts = lab.person.git(&["-C", &lab.state, "for-each-ref", "refs/refrain/job/requests"]);
     assert_eq!(texts, "", "what the journal has is needed at the remote no longer");
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn a_text_that_cannot_be_fetched_is_told_by_the_next_worker() {
+    let lab = Lab::new();
+    let (one, two) = (lab.machine("w1"), lab.machine("w2"));
+    let gate = one.gate("second");
+    let tells = r#"case "$*" in *"Use tabs."*) echo told >> $NOTES/told ;; esac"#;
+    lab.start("job", &format!("{HELD_IN_SECOND}\n{tells}\n{}", script(4, 0)), &[]);
+    lab.person.refrain(&["steer", "job", "Use tabs."]).with_code(0);
+    let git = |words: &[&str]| lab.person.git(&[&["-C", &lab.state][..], words].concat()).trim().to_owned();
+    let texts = || git(&["for-each-ref", "--format=%(refname)", "refs/refrain/job/requests"]);
+    let text = git(&["rev-parse", &format!("{}:text", texts())]);
+    let object = Path::new(&lab.state).join("objects").join(&text[..2]).join(&text[2..]);
+    let aside = lab.person.root().join("object");
+    fs::rename(&object, &aside).unwrap();
+    let first = lab.work(&one, &[]);
+    one.wait_for_note("held");
+    assert_ne!(texts(), "", "it is still to be told: {}", first.stderr());
+    fs::rename(&aside, &object).unwrap();
+    first.signal(Signal::TERM);
+    within(LONG, "it drains", || first.stderr().contains("drains").then_some(()));
+    gate.let_one_pass();
+    first.wait().with_code(0);
+    let _second = lab.work(&two, &[]);
+    lab.wait_for_status("job", "completed");
+    lab.assert_whole("job", 4);
+    assert_eq!((one.note("told"), two.note("told")), (String::new(), "told\n".to_owned()));
+    assert_eq!(texts(), "", "what the journal has is needed at the remote no longer");
 }
 
 #[test]

@@ -80,6 +80,16 @@ fn two_workers_spend_what_one_cap_allows_and_no_more() {
     assert_eq!(cost(&lab.wait_for_status("c", "budget-exceeded")), 0.0, "nothing is left");
     let attempts = format!("{}{}", one.note("attempts"), two.note("attempts"));
     assert_eq!(attempts.lines().count(), 12, "{attempts}");
+    // The person's machine adds it up from what it has seen of the loops; its own ledger has none of it.
+    let caps = &lab.status("c")["caps"][0];
+    assert_eq!((&caps["cap"], &caps["spent"]), (&json!(6.0), &json!(6.0)), "{caps}");
+    let usage: Value = lab.person.refrain(&["usage", "--json"]).with_code(0).json();
+    assert_eq!(usage["elsewhere"]["used"]["usage"]["cost_usd"], json!(6.0), "{usage:#}");
+    assert_eq!(usage["elsewhere"]["caps"][0]["spent"], json!(6.0), "{usage:#}");
+    assert_eq!(
+        (&usage["caps"][0]["spent"], &usage["total"]["usage"]["cost_usd"]),
+        (&json!(0.0), &json!(6.0))
+    );
 }
 
 #[test]
@@ -121,6 +131,35 @@ fn under_a_cap_nothing_is_begun_while_the_server_is_away() {
     lab.start_server();
     let spent = cost(&lab.wait_for_status("a", "budget-exceeded"));
     assert!((1.5..=2.0).contains(&spent), "the attempt that the lease ended may be charged: {spent}");
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn what_could_not_be_settled_is_released_once_the_server_is_back() {
+    let mut lab = Lab::new();
+    cap(&lab, 6);
+    let config = lab.person.root().join("home/config/refrain/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    // The lease holds longer than the server is away.
+    write(&config, text.replace("lease = \"6s\"", "lease = \"90s\""));
+    let agent = lab.person.agent("claude", SPENDS);
+    let one = machine(&lab, "w1", "claude");
+    let gate = one.gate("first");
+    let worker = lab.work(&one, &[]);
+    let words =
+        ["start", "--on", "fleet", "--name", "a", "--command", &agent, "--max-iterations", "1", "Go."];
+    lab.person.refrain(&words).with_code(0);
+    one.wait_for_note("held");
+    lab.kill_server();
+    gate.let_one_pass();
+    let spent = cost(&lab.wait_for_status("a", "iteration-cap"));
+    assert_eq!(spent, 0.5, "it has ended, and the server knows nothing of that");
+    lab.start_server();
+    within(LONG, "the drive ends", || worker.stderr().contains("a: ended").then_some(()));
+    fs::remove_file(one.root().join("gates/first")).unwrap();
+    start(&lab, "b", &agent);
+    let left = cost(&lab.wait_for_status("b", "budget-exceeded"));
+    assert_eq!(left, 5.5, "nothing stays reserved for the first loop");
 }
 
 #[test]

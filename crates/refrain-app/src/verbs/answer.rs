@@ -2,6 +2,7 @@
 
 use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
+use refrain_core::view::StatusWord;
 use refrain_engine::{EngineError, LoopRequest, Runner, Service};
 
 use super::resume::{self, ResumeOutcome, notify};
@@ -35,10 +36,17 @@ pub fn answer(
         let error = RequestError::new(Code::Refused, format!("{id} asks nothing"));
         return Err(error.hint(format!("refrain steer {id} TEXT sends a text to its agent")));
     }
+    let state = service.state(id)?;
+    if matches!(status.status, StatusWord::Crashed | StatusWord::Paused) && state.blocked == 0 {
+        let error = RequestError::new(Code::Refused, format!("{id} asks nothing"));
+        return Err(error.hint(format!(
+            "refrain resume {id} continues it; refrain steer {id} TEXT before that sends a text to its agent"
+        )));
+    }
     if has_stopped {
         // A loop that cannot resume keeps no answer for later.
         let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Answer, why };
-        service.state(id)?.resume(&grant).map_err(refused)?;
+        state.resume(&grant).map_err(refused)?;
     }
     steer(context, service, id, answer, slow)?;
     if !has_stopped {

@@ -5,7 +5,9 @@ use refrain_core::gate::{Check, GateSpec};
 use refrain_core::git::path_names;
 use refrain_core::spec::AgentKind;
 use refrain_core::view::StatusWord;
-use refrain_engine::{ByKind, MergeOptions, MergeRefusal, MergedBranch, Service, UnverifiedCause};
+use refrain_engine::{
+    ByKind, GateNotice, MergeOptions, MergeRefusal, MergedBranch, Service, UnverifiedCause,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -23,15 +25,16 @@ pub struct Merge {
     pub unverified: bool,
 }
 
-/// Merges the work of the loop or plan.
+/// Merges the work of the loop or plan. `notice` gets the gates that run on the merged tree.
 pub async fn merge(
     context: &Context,
     service: &Service,
     id: &LoopId,
     Merge { squash, unverified }: Merge,
+    notice: GateNotice<'_>,
 ) -> Result<MergedBranch, RequestError> {
     context.check_on(Action::Merge, service, id)?;
-    Box::pin(service.merge(id, MergeOptions { squash, unverified }))
+    Box::pin(service.merge(id, MergeOptions { squash, unverified, notice }))
         .await?
         .map_err(|refusal| refused(service, id, refusal))
 }

@@ -60,6 +60,22 @@ impl Ledger {
         &self.open
     }
 
+    /// What runs spent, each with its project and with the day on which it began, as the journals of their loops have it.
+    pub fn of_runs(runs: impl IntoIterator<Item = (String, Date, Usd)>) -> Self {
+        let mut ledger = Self::default();
+        for (project, day, cost) in runs {
+            ledger.spend(project, day, cost);
+        }
+        ledger
+    }
+
+    fn spend(&mut self, project: String, day: Date, cost: Usd) {
+        if cost > Usd(0) {
+            add(self.projects.entry(project.clone()).or_default(), cost);
+            add(self.days.entry(day).or_default().entry(project).or_default(), cost);
+        }
+    }
+
     pub fn standings(&self, caps: &Caps, project: &str, day: Date) -> Vec<CapUsage> {
         let standing = |which| {
             let (spent, reserved) = (self.spent(which, project, day), self.reserved(which, project, day));
@@ -125,11 +141,7 @@ impl Ledger {
     pub fn settle(&mut self, of: &Utf8Path, run: u64, used: Option<Usd>) -> bool {
         let Some(at) = self.open.iter().position(|it| it.is(of, run)) else { return false };
         let Reservation { project, day, amount, .. } = self.open.swap_remove(at);
-        let used = used.unwrap_or(amount);
-        if used > Usd(0) {
-            add(self.projects.entry(project.clone()).or_default(), used);
-            add(self.days.entry(day).or_default().entry(project).or_default(), used);
-        }
+        self.spend(project, day, used.unwrap_or(amount));
         true
     }
 

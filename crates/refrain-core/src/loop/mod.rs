@@ -22,7 +22,7 @@ pub use ask::{Grant, QueuedEffect, QueuedRequest};
 pub use moving::{LeaveReason, RemoteLoop, TakeOverRefusal, Takeover, Tenure, take_lease, take_over};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use proof::{CHANGED, MAX_ROUNDS};
-pub use provider_faults::ProviderRetry;
+pub use provider_faults::{GateChange, ProviderRetry, SharedGateState};
 pub use publish::MAX_CONFLICTS;
 pub use state::{
     Approval, Attempt, Candidate, Child, ChildId, DroppedGate, Feedback, GateFailure, GateResult, GitState,

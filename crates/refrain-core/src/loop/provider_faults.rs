@@ -1,6 +1,8 @@
 //! Faults of the provider, or of what the agent needs: how a loop reacts to a fault, and how long it waits (the table
 //! "Errors are classified" of the design).
 
+mod shared_gate;
+
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,6 +11,8 @@ use crate::agent::{FaultKind, Until};
 use crate::event::{BlockReason, Wait, WaitKind};
 use crate::ids::{AttemptId, LoopId};
 use crate::spec::Millis;
+
+pub use shared_gate::{GateChange, SharedGateState};
 
 /// The first wait for an outage, or for something to do; each further one is twice as long, up to the longest.
 const FIRST: Duration = Duration::from_secs(5);

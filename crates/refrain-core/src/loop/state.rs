@@ -17,7 +17,7 @@ use super::provider_faults::{ProviderRetry, Trouble};
 use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{ApprovedTree, Asker, AttemptFinished, BlockReason, ClaimSource, End, Process, Wait};
-use crate::git::{Base, CommitReport, ExposedSecret, Oid, OmittedPath, subject};
+use crate::git::{Base, CommitReport, Dirty, ExposedSecret, Oid, OmittedPath, subject};
 use crate::ids::{AttemptId, RequestId};
 use crate::machine::Lifecycle;
 use crate::memory::goal;
@@ -103,6 +103,8 @@ pub struct LoopState {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GitState {
     pub base: Option<Base>,
+    /// What its setup changed or made in its own worktree, before the first iteration.
+    pub prepared: Vec<Dirty>,
     /// Where the head was before its first iteration; none on a branch without a commit.
     pub began: Option<Oid>,
     /// It was stopped, and all that it had done to the history was known then: what is added by now is not the loop's;

@@ -61,7 +61,7 @@ impl PlanState {
             (TaskEdit::Block, Stage::Waiting(_)) => Ok(TaskStatus::Blocked),
             (TaskEdit::Retry, Stage::Waiting(_)) => Err("is to be done already"),
             (TaskEdit::Block, Stage::Stopped(_)) => Err("has stopped already"),
-            (TaskEdit::Block, Stage::Out) if is_left_out => Err("is omitted already"),
+            (TaskEdit::Block, Stage::Out) if is_left_out => Err("is blocked or cancelled already"),
             (_, Stage::Out) => Err("is done, or done in parts"),
             (_, Stage::Landed { .. }) => Err("has landed"),
             (_, Stage::Proven { .. }) => Err("is done, and about to land"),

@@ -9,9 +9,9 @@ use serde::Serialize;
 pub enum GarbageKind {
     /// The worktree of a loop that is over; all its work is on branches.
     Worktree,
-    /// A worktree of the pool for tasks that no task uses, with its caches.
+    /// A worktree of the pool for tasks that no task uses, with its caches; or the pool of a project that is gone.
     TaskWorktree,
-    /// A folder that candidates were checked out to, with its caches.
+    /// A folder that candidates were checked out to, with its caches; or all those of a project that is gone.
     Checkout,
     /// The recorded output of a loop that is archived for 30 days.
     Output,
@@ -19,7 +19,10 @@ pub enum GarbageKind {
     Branch,
     /// A reference that keeps what was discarded 30 days ago or earlier.
     Discarded,
-    /// A folder that `refrain demo` made among the temporary files; no loop runs in it.
+    /// The references of a loop at a git remote: it left this machine and is over, and its commits are here; or its branch there has
+    /// them, and it ended 30 days ago or its plan is over.
+    Remote,
+    /// A folder that `refrain demo` made among the temporary files, with its checkouts and worktrees; no loop runs in it.
     Demo,
 }
 
@@ -32,6 +35,7 @@ impl GarbageKind {
             Self::Output => "recorded output",
             Self::Branch => "merged branch",
             Self::Discarded => "discarded work",
+            Self::Remote => "at a git remote",
             Self::Demo => "demo",
         }
     }
@@ -41,7 +45,7 @@ impl GarbageKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Garbage {
     pub kind: GarbageKind,
-    /// Its path, or the name of the branch or reference.
+    /// Its path, or the name of the branch or reference; of a loop at a git remote, its references and the address.
     pub name: String,
     /// How much room it takes on disk, in bytes; 0 for a branch or reference, whose commits `git gc` removes later.
     pub bytes: u64,

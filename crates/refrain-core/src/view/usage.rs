@@ -43,6 +43,9 @@ pub struct Report {
     pub caps: Vec<CapUsage>,
     /// What agents used that looked back on loops, beside all that stands here; null where none was asked.
     pub looking_back: Option<ReflectionUsage>,
+    /// The part of all that which loops used on other machines; null where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<ElsewhereUsage>,
     /// All groups together.
     pub total: Sum,
     /// Days in their order; all else the dearest first.
@@ -74,6 +77,16 @@ pub struct ReflectionUsage {
     /// They cost more than that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
+}
+
+/// What loops used that are on other machines, as far as it was copied here.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ElsewhereUsage {
+    /// All of them together.
+    pub used: Sum,
+    /// How the caps stand that those machines share, by the copies that are here: a day is one in UTC, and what is reserved is
+    /// unknown.
+    pub caps: Vec<CapUsage>,
 }
 
 /// So many of so many.
@@ -228,6 +241,7 @@ pub struct Tally {
     by: GroupBy,
     zone: TimeZone,
     total: Accumulator,
+    elsewhere: Accumulator,
     groups: BTreeMap<Option<String>, Accumulator>,
     days: BTreeMap<Date, Accumulator>,
     series: Option<BTreeMap<Series, Accumulator>>,
@@ -273,6 +287,7 @@ impl Tally {
             by,
             zone,
             total: Accumulator::default(),
+            elsewhere: Accumulator::default(),
             groups: BTreeMap::new(),
             days: BTreeMap::new(),
             series: None,
@@ -309,6 +324,12 @@ impl Tally {
             let UsageRecord { project, agent, model, pool, .. } = spent.clone();
             series.entry(Series { project, agent: agent.to_string(), model, pool }).or_default().add(spent);
         }
+    }
+
+    /// The same of a loop that is on another machine.
+    pub fn spend_elsewhere(&mut self, spent: &UsageRecord) {
+        self.elsewhere.add(spent);
+        self.spend(spent);
     }
 
     /// Adds a stopped loop, with its number of charged iterations; `verified` if its gates proved it.
@@ -362,6 +383,8 @@ impl Tally {
             project,
             caps: Vec::new(),
             looking_back: None,
+            elsewhere: (self.elsewhere.attempts > 0)
+                .then(|| ElsewhereUsage { used: self.elsewhere.sum(), caps: Vec::new() }),
             first_pass: (completed > 0).then_some(Share { loops: first, of: completed }),
             verified_loops: self.verified,
             cost_per_verified_loop_usd: total
@@ -448,6 +471,18 @@ mod tests {
             [(Some("2026-11-21"), 2, 3, Some(2.0), 1)]
         );
         assert_eq!((utc.total.attempts, utc.total.loops, utc.total.without_cost), (3, 2, 1));
+    }
+
+    #[test]
+    fn what_other_machines_used_is_a_part_of_the_sums() {
+        let mut tally = Tally::new(GroupBy::Day, TimeZone::UTC);
+        tally.spend(&spent(1, "2026-11-20T23:30:00Z", AgentKind::Claude, Some(1_500_000_000)));
+        tally.spend_elsewhere(&spent(2, "2026-11-20T23:40:00Z", AgentKind::Claude, Some(500_000_000)));
+        let report = tally.report(None, "UTC".into(), None);
+        assert_eq!(rows(&report), [(Some("2026-11-20"), 2, 2, Some(2.0), 0)]);
+        let elsewhere = report.elsewhere.unwrap().used;
+        assert_eq!((elsewhere.loops, elsewhere.attempts, elsewhere.usage.cost_usd), (1, 1, Some(0.5)));
+        assert_eq!(Tally::new(GroupBy::Day, TimeZone::UTC).report(None, "UTC".into(), None).elsewhere, None);
     }
 
     #[test]

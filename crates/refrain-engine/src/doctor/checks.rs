@@ -22,7 +22,7 @@ impl Service {
             found.extend(budget::look(self.host()));
             found.extend(agents::plugins(self.host()));
             let of_loops = loops::look(self);
-            found.extend(leftovers::look(of_loops.iter().any(Diagnosis::is_of_processes)));
+            found.extend(leftovers::look(self.host(), of_loops.iter().any(Diagnosis::is_of_processes)));
             found.extend(of_loops);
             found.extend(checkouts::look(self));
             found.extend(pool::look(self, variables));

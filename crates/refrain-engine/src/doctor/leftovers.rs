@@ -1,9 +1,9 @@
 //! Processes that still bear a loop's mark though no runner drives that loop: its runner and keeper died in one
-//! instant. Those of every project are found, as the whole machine is searched.
+//! instant. Those of every project of this user's state home are found, as the whole machine is searched.
 
 use std::collections::BTreeMap;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_core::{LoopId, Spec};
@@ -11,15 +11,20 @@ use refrain_proc::orphans::{self, Orphan};
 use refrain_store::{LoopDir, Project, RunnerLock};
 
 use super::cure::{Cure, Diagnosis};
+use crate::Host;
 
 /// Variables of every process of an agent; the first is unique to the loop.
 const VARIABLES: [&str; 3] = ["REFRAIN_STATE_FILE", "REFRAIN_LOOP_ID", "REFRAIN_PROJECT"];
+/// Variables that say which state home its Refrain has, as far as the agent got them.
+const HOMES: [&str; 2] = ["XDG_STATE_HOME", "HOME"];
 const NAMED: usize = 5;
 
 /// Leftover processes of agents. `of_gates` says that gates started them.
-pub(super) fn look(of_gates: bool) -> Vec<Diagnosis> {
+pub(super) fn look(host: &Host, of_gates: bool) -> Vec<Diagnosis> {
     let mut loops: BTreeMap<String, Vec<Orphan>> = BTreeMap::new();
-    for stray in orphans::bearing(&VARIABLES) {
+    for stray in
+        orphans::bearing(&VARIABLES, &HOMES).into_iter().filter(|stray| !is_of_other_home(host, stray))
+    {
         let mark = stray.variables.get(VARIABLES[0]).cloned().unwrap_or_default();
         loops.entry(mark).or_default().push(stray);
     }
@@ -28,6 +33,17 @@ pub(super) fn look(of_gates: bool) -> Vec<Diagnosis> {
         return vec![Finding::ok(Subject::Processes, "no orphan processes").into()];
     }
     found
+}
+
+/// Whether another state home has its loop: its doctor tells of it.
+fn is_of_other_home(host: &Host, stray: &Orphan) -> bool {
+    let of = |name| stray.variables.get(name).map(Utf8PathBuf::from);
+    let own = || host.env.iter().find(|(name, _)| *name == *"HOME").map(|(_, home)| home);
+    match (of("XDG_STATE_HOME"), of("HOME")) {
+        (Some(state), _) => state.join("refrain") != host.state_home,
+        (None, Some(home)) => own().is_some_and(|own| *own != *home.as_str()),
+        (None, None) => false,
+    }
 }
 
 /// Processes of the gates of a loop without a runner: their mark says nothing of the loop.

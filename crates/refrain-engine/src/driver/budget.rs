@@ -260,11 +260,15 @@ fn today(now: Timestamp) -> Date {
 impl Service {
     /// The state of the caps that count for this project's loops; for one of them, with those that it was started with.
     pub fn shared_caps(&self, pinned: Caps) -> Result<Vec<CapUsage>, EngineError> {
-        let caps = UserCaps::new(&self.host.config_home).read()?.lower(pinned);
+        let caps = self.caps_of_user(pinned)?;
         if caps.is_none() {
             return Ok(Vec::new());
         }
         let ledger = LedgerFile::new(&self.host.state_home).read()?;
         Ok(ledger.standings(&caps, self.project.root.as_str(), today(now())))
+    }
+
+    pub(crate) fn caps_of_user(&self, pinned: Caps) -> Result<Caps, EngineError> {
+        Ok(UserCaps::new(&self.host.config_home).read()?.lower(pinned))
     }
 }

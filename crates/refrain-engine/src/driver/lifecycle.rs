@@ -223,7 +223,7 @@ impl Service {
         let past = state.seq;
         let share = self.share(&state.spec)?;
         let git_env = environment::of_git(&state.spec, self.host.env.iter().cloned());
-        crate::sandbox::restore_left(&dir.0);
+        crate::sandbox::restore_left(&dir.0)?;
         let sweeper = repository::sweeper(&self.host, &state.spec, &dir);
         let is_restored = repository::restore(&state, &git_env, sweeper)?;
         if archived {

@@ -338,11 +338,11 @@ pub(super) fn named(left_out: &[OmittedPath]) -> String {
 }
 
 /// A private index, for as long as it is looked at.
-struct Index(Utf8PathBuf);
+pub(crate) struct Index(pub(crate) Utf8PathBuf);
 
 impl Index {
     /// One that no other loop has.
-    fn beside(path: &Utf8PathBuf) -> Self {
+    pub(crate) fn beside(path: &Utf8PathBuf) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         Self(Utf8PathBuf::from(format!("{path}.seen-{}-{number}", std::process::id())))

@@ -36,7 +36,7 @@ impl Service {
     pub fn garbage(&self) -> Result<Vec<Garbage>, EngineError> {
         // What killed sandboxes left is looked at by no git.
         for dir in self.project.loop_dirs()?.iter().chain(&self.project.plan_dirs()?) {
-            crate::sandbox::restore_left(&dir.0);
+            crate::sandbox::restore_left(&dir.0)?;
         }
         let over = self.loops_that_are_over()?;
         let mut all = self.on_disk(&over)?;
@@ -44,17 +44,44 @@ impl Service {
             all.extend(self.merged_branches(&repository, &over)?);
             let landed = self.uncleared_plans(&repository)?.into_iter().flat_map(|(_, branches)| branches);
             all.extend(landed.map(|name| Garbage { kind: GarbageKind::Branch, name, bytes: 0 }));
+            let over = self.over_at_remotes(&repository, None)?;
+            all.extend(over.into_iter().map(|it| Garbage {
+                kind: GarbageKind::Remote,
+                name: it.name,
+                bytes: 0,
+            }));
         }
         let now = now().as_second();
         let old = self.discarded_refs().into_iter().filter(|it| it.is_old(now));
         all.extend(old.map(|it| Garbage { kind: GarbageKind::Discarded, name: it.reference, bytes: 0 }));
+        all.extend(self.without_project().into_iter().map(|(kind, home)| Garbage {
+            kind,
+            bytes: pool::size(&home, MOST_FILES).0,
+            name: home.into_string(),
+        }));
         all.extend(self.demos().into_iter().map(|folder| Garbage {
             kind: GarbageKind::Demo,
-            bytes: pool::size(&folder, MOST_FILES).0,
+            bytes: self.with_its_caches(&folder).iter().map(|folder| pool::size(folder, MOST_FILES).0).sum(),
             name: folder.into_string(),
         }));
         all.sort_by(|a, b| (a.kind, b.bytes, &a.name).cmp(&(b.kind, a.bytes, &b.name)));
         Ok(all)
+    }
+
+    /// The checkouts and worktrees for tasks of projects that are gone. A held worktree stays.
+    fn without_project(&self) -> Vec<(GarbageKind, Utf8PathBuf)> {
+        let state_home = &self.host.state_home;
+        let checkouts =
+            checkout::orphaned(state_home).into_iter().map(|(home, _)| (GarbageKind::Checkout, home));
+        let pools = pool::orphaned(state_home).into_iter().map(|(home, _)| (GarbageKind::TaskWorktree, home));
+        checkouts.chain(pools.filter(|(_, home)| pool::held_number(home).is_none())).collect()
+    }
+
+    /// The folder of a project, and those in the state home that only its loops use.
+    fn with_its_caches(&self, folder: &Utf8Path) -> Vec<Utf8PathBuf> {
+        let homes = Project::find(folder)
+            .map(|it| vec![it.checkouts(&self.host.state_home), it.pool(&self.host.state_home)]);
+        [vec![folder.to_owned()], homes.unwrap_or_default()].concat()
     }
 
     /// The part of it that takes room on disk.
@@ -71,13 +98,13 @@ impl Service {
         };
         if let Some(repository) = self.repository_if_any()? {
             for (state, dir) in over {
-                let LoopState { spec, .. } = state;
+                let LoopState { spec, git, .. } = state;
                 if !spec.git.checkout.is_own_worktree() || !spec.worktree.is_dir() {
                     continue;
                 }
                 let (root, env) = (&self.project.root, marked(&self.host.env, spec));
                 let repository = repository::open_in_sandbox(root, &env, (&self.host, spec, dir))?;
-                if repository.worktree_value(&spec.worktree)?.is_none() {
+                if repository.worktree_value(&spec.worktree, &git.prepared)?.is_none() {
                     push(GarbageKind::Worktree, &spec.worktree);
                 }
             }
@@ -108,7 +135,16 @@ impl Service {
     pub fn remove_garbage(&self, garbage: &Garbage) -> Result<Option<String>, EngineError> {
         let name = garbage.name.as_str();
         let path = Utf8PathBuf::from(name);
+        let is_orphaned = || self.without_project().iter().any(|(_, home)| *home == path);
         match garbage.kind {
+            GarbageKind::Checkout if is_orphaned() => {
+                checkout::remove_all(&path)?;
+                Ok(None)
+            }
+            GarbageKind::TaskWorktree if is_orphaned() => {
+                pool::remove_all(&path)?;
+                Ok(None)
+            }
             GarbageKind::Worktree => self.remove_worktree_of_loop(&path),
             GarbageKind::TaskWorktree => self.remove_task_worktree(&path),
             GarbageKind::Checkout => {
@@ -144,11 +180,23 @@ impl Service {
                 let is_gone = self.drop_discarded(&repository, &found)?;
                 Ok((!is_gone).then(|| format!("{name} has moved")))
             }
+            GarbageKind::Remote => {
+                let repository = self.repository_if_any()?.ok_or(GitError::NotARepository(path))?;
+                match self.over_at_remotes(&repository, Some(name))?.first() {
+                    Some(over) => self.remove_at_remote(&repository, over),
+                    None => Ok(Some(in_use(name))),
+                }
+            }
             GarbageKind::Demo => {
                 if !self.is_unused_demo(&path) {
                     return Ok(Some(in_use(name)));
                 }
                 let dirs = Project::find(&path).ok().and_then(|project| project.loop_dirs().ok());
+                let caches = self.with_its_caches(&path).into_iter().skip(1).filter(|home| home.is_dir());
+                for home in caches {
+                    // No runner works in the demo, and the next gc finds what stays.
+                    let _ = pool::remove_all(&home);
+                }
                 let removed = fs::remove_dir_all(&path);
                 removed.map_err(|source| DiskError { action: "remove", path, source })?;
                 dirs.iter().flatten().for_each(|dir| self.host.signing().forget(dir));
@@ -204,7 +252,7 @@ impl Service {
             None => repository.branch_head(branch)?,
         };
         let Some(began) = began else { return Ok(Some(format!("{worktree} belongs to no branch"))) };
-        Ok(match repository.remove_worktree(worktree, branch, &began)? {
+        Ok(match repository.remove_worktree(worktree, branch, &began, &state.git.prepared)? {
             Removal::Removed | Removal::BranchKept => None,
             Removal::Kept(why) => Some(why),
         })

@@ -1,6 +1,8 @@
 //! Merging the branch of a loop into what the user has checked out. Nothing is changed before the merged tree is known to be
 //! good; the files of the user stay as they are, or the merge is refused.
 
+pub(crate) mod own_branch;
+
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -17,15 +19,16 @@ use tokio::sync::watch;
 
 use crate::git_steps::repository::{self, marked};
 use crate::plan::landing::{self, Landing};
-use crate::plan::verify::{GateOutcome, TreeVerification};
+use crate::plan::verify::{GateNotice, GateOutcome, TreeVerification};
 use crate::{ByKind, EngineError, LoopRequest, Service};
 
 /// How the branch of a loop is merged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MergeOptions {
+#[derive(Clone, Copy)]
+pub struct MergeOptions<'a> {
     pub squash: bool,
     /// Also if no gate verified it.
     pub unverified: bool,
+    pub notice: GateNotice<'a>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +129,7 @@ impl Service {
     pub async fn merge(
         &self,
         id: &LoopId,
-        options: MergeOptions,
+        options: MergeOptions<'_>,
     ) -> Result<Result<MergedBranch, MergeRefusal>, EngineError> {
         let dir = match self.find(id)? {
             ByKind::Loop(found) => found.dir,
@@ -171,7 +174,8 @@ impl Service {
         let has_moved = status.tree.as_deref() != Some(work_tree.as_str());
         if spec.worktree != self.project.worktree && spec.worktree.is_dir() {
             let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir))?;
-            let files: Vec<_> = there.survey()?.dirty.into_iter().map(|it| it.path).collect();
+            let files = there.survey()?.dirty.into_iter().map(|it| it.path).collect();
+            let files = there.unprepared(files, &state.git.prepared);
             if !files.is_empty() {
                 let (is_verified, with_files) = (is_verified && !has_moved, is_verified && has_moved);
                 let worktree = spec.worktree.clone();
@@ -206,32 +210,12 @@ impl Service {
         self.merge_work(&repository, work, &env, options).await
     }
 
-    /// Whether the loop has a branch of its own with work that what is checked out here does not have.
-    pub fn has_unmerged_branch(&self, id: &LoopId) -> Result<bool, EngineError> {
-        let dir = self.locate(id)?.dir;
-        let spec = journal::read_signed(&dir, &self.host().signing())?.state.spec;
-        let Some(branch) = spec.git.new_branch() else { return Ok(false) };
-        let repository = repository::open(&self.project.worktree, &marked(&self.host.env, &spec), &spec)?;
-        let Some(work) = repository.branch_head(branch)? else { return Ok(false) };
-        let (ours, _) = repository.begin_of_plan()?;
-        let base = repository.stands_on(&ours, &work, None)?;
-        if base == work {
-            return Ok(false);
-        }
-        // A squashed merge has the work without its commits.
-        let index = Utf8PathBuf::from(format!("{}.merge", dir.index()));
-        let request =
-            MergeRequest { base: &base, tip: &ours, work: &work, except: &[], index: &index, cancel: None };
-        let ours = repository.tree_of(&ours)?;
-        Ok(!matches!(repository.merge(request)?, Merge::Clean { tree } if tree == ours))
-    }
-
     pub(crate) async fn merge_work(
         &self,
         repository: &Repository,
         work: MergeWork<'_>,
         env: &[(OsString, OsString)],
-        options: MergeOptions,
+        options: MergeOptions<'_>,
     ) -> Result<Result<MergedBranch, MergeRefusal>, EngineError> {
         let MergeWork { id, spec, dir, lock, seq, name, revision, commit: work, message, subject, trailer } =
             work;
@@ -271,7 +255,8 @@ impl Service {
         }
         if base != ours && spec.has_hard_gates() {
             let landing = Landing::of(self, (self.host(), spec, dir), env.to_vec());
-            let gates = TreeVerification { each: spec, host: self.host(), dir, landing: &landing, lock, seq };
+            let (host, notice) = (self.host(), options.notice);
+            let gates = TreeVerification { each: spec, host, dir, landing: &landing, lock, seq, notice };
             let cancel = Cancel::new().map_err(|error| EngineError::Process("a wish to stop", error))?;
             let (_keep, stopped) = watch::channel(false);
             if let GateOutcome::Failed(FailedGate { gate, log }) =

@@ -6,6 +6,7 @@ mod arrival;
 mod lease;
 mod remote_copy;
 mod remote_task;
+mod removal;
 mod submission;
 
 use std::io::ErrorKind;

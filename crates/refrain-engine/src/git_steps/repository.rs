@@ -162,6 +162,7 @@ pub(crate) struct Job {
 
 impl Job {
     fn repository(&self, folder: &Utf8Path) -> Result<Repository, GitError> {
+        sandbox::restore_left(&self.dir.0)?;
         let repository = open(folder, &self.env, &self.state.spec)?.with_cancel(self.cancel.clone());
         Ok(repository.with_sweeper(Some(self.sweeper.clone())))
     }
@@ -169,6 +170,7 @@ impl Job {
     /// Asks the loop's worktree. Where that fails it is found anew the next time: an agent may have done anything to
     /// it.
     fn ask<T>(&self, ask: impl FnOnce(&Repository) -> Result<T, GitError>) -> Result<T, GitError> {
+        sandbox::restore_left(&self.dir.0)?;
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let repository = match opened.take() {
             // The cancellation of the last step does not stop this one.
@@ -342,7 +344,7 @@ pub(crate) fn open_in_sandbox(
     env: &[(OsString, OsString)],
     (host, spec, dir): (&Host, &Spec, &LoopDir),
 ) -> Result<Repository, GitError> {
-    sandbox::restore_left(&dir.0);
+    sandbox::restore_left(&dir.0)?;
     let sweeper = spec.sandbox.as_ref().map(|_| sweeper(host, spec, dir));
     Ok(open(folder, env, spec)?.with_sweeper(sweeper))
 }
@@ -402,8 +404,9 @@ pub(crate) fn release(
     let (Some(began), Some(branch)) = (&state.git.began, spec.git.new_branch()) else {
         return released(None, false);
     };
-    let removed =
-        open(&spec.project).and_then(|repository| repository.remove_worktree(&spec.worktree, branch, began));
+    let removed = open(&spec.project).and_then(|repository| {
+        repository.remove_worktree(&spec.worktree, branch, began, &state.git.prepared)
+    });
     match removed {
         Ok(Removal::Removed) => released(None, true),
         Ok(Removal::BranchKept) => released(None, false),

@@ -12,6 +12,7 @@ use refrain_core::work::WorkDigest;
 use refrain_git::{Cancel, GitError, Repository, Sweeper, WorkSnapshot};
 
 use crate::git_steps::repository;
+use crate::sandbox;
 
 /// With more files and folders than this, reading all of them after each iteration is noticed.
 pub const MANY_FILES: usize = 10_000;
@@ -71,6 +72,11 @@ impl WorkWatch {
     }
 
     fn open(&mut self, spec: &Spec, env: &[(OsString, OsString)], cancel: Option<Cancel>) {
+        // Git looks at nothing that an agent keeps from being restored.
+        if self.sweeper.as_ref().is_some_and(|sweeper| sandbox::restore_left(&sweeper.loop_dir).is_err()) {
+            self.worktree = Worktree::NotKnown;
+            return;
+        }
         let opened = match mem::take(&mut self.worktree) {
             Worktree::Repository(repository) if repository.root() == spec.worktree => {
                 Ok(Worktree::Repository(repository))

@@ -45,7 +45,7 @@ impl Service {
         &self,
         id: &LoopId,
         dir: &LoopDir,
-        options: MergeOptions,
+        options: MergeOptions<'_>,
     ) -> Result<Result<MergedBranch, MergeRefusal>, EngineError> {
         let status = self.plan_status(id)?;
         if !status.status.has_stopped() {

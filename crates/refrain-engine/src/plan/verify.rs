@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use refrain_agents::environment;
 use refrain_core::event::{Event, FORMAT, LoopStarted};
-use refrain_core::gate::{Check, GateSpec};
+use refrain_core::gate::{Check, GateName, GateSpec};
 use refrain_core::git::Oid;
 use refrain_core::plan::{FailedGate, PlanEvent, PlanState};
 use refrain_core::sandbox::Role;
@@ -45,6 +45,9 @@ pub(super) enum Of {
     HandOver,
 }
 
+/// Gets the name of each gate when it starts, and again with whether it passed.
+pub type GateNotice<'a> = &'a (dyn Fn(&GateName, Option<bool>) + Send + Sync);
+
 /// Runs required gates on a tree, in a clean checkout.
 pub(crate) struct TreeVerification<'a> {
     /// The loop, or what all loops of a plan have in common.
@@ -57,6 +60,7 @@ pub(crate) struct TreeVerification<'a> {
     pub(crate) lock: &'a Arc<RunnerLock>,
     /// The last event, which tells the logs from others.
     pub(crate) seq: u64,
+    pub(crate) notice: GateNotice<'a>,
 }
 
 /// What came of a gate, or of all of them.
@@ -141,7 +145,8 @@ impl Verification {
         stopped: watch::Receiver<bool>,
     ) -> Result<GateOutcome<FailedGate>, EngineError> {
         let Self { landing, state, dir, host, lock, .. } = self;
-        let tree_of = TreeVerification { each: &state.spec.each, host, dir, landing, lock, seq: state.seq };
+        let (each, seq) = (&state.spec.each, state.seq);
+        let tree_of = TreeVerification { each, host, dir, landing, lock, seq, notice: &|_, _| () };
         tree_of.verify(tree, cancel, stopped).await
     }
 }
@@ -203,12 +208,17 @@ impl TreeVerification<'_> {
         let of = LoopState::begin(&record).map_err(|why| not_run(why.to_string()))?;
         for gate in of.spec.gates.iter().filter(|gate| gate.hard) {
             let Check::Command(command) = &gate.check else { continue };
+            (self.notice)(&gate.name, None);
             for retry in 0..=gate.retries {
                 let run = run_number(self.seq, gate.retries, retry);
                 match run_gate(supervised, &of, (gate, command), (run, self.dir, self.host), stopped).await? {
-                    GateOutcome::Passed => break,
+                    GateOutcome::Passed => {
+                        (self.notice)(&gate.name, Some(true));
+                        break;
+                    }
                     GateOutcome::Failed(()) if retry < gate.retries => {}
                     GateOutcome::Failed(()) => {
+                        (self.notice)(&gate.name, Some(false));
                         let log = self.dir.attempt(AttemptId::BEFORE).gate(&gate.name, run);
                         let log = log.strip_prefix(&self.dir.0).unwrap_or(&log).to_string();
                         return Ok(GateOutcome::Failed(FailedGate { gate: gate.name.clone(), log }));

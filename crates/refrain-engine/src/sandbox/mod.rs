@@ -19,6 +19,7 @@ use refrain_core::gate::Check;
 use refrain_core::protect::first_program;
 use refrain_core::sandbox::{self, Bounds, Mechanism, PROXY_PORT, Policy, Role, SandboxSpec};
 use refrain_core::spec::Permissions;
+use refrain_git::GitError;
 use refrain_proc::program::in_path;
 use refrain_proc::tool::Confinement;
 use refrain_proc::{Job, OWN_PROGRAM, Stdin};
@@ -122,9 +123,11 @@ fn records(loop_dir: &Utf8Path) -> Utf8PathBuf {
     loop_dir.join("sandboxes")
 }
 
-/// Puts aside what an agent of the loop left at protected places, if its sandbox was killed with its runner.
-pub(crate) fn restore_left(loop_dir: &Utf8Path) {
-    let _ = refrain_sandbox::restore_left(&records(loop_dir));
+/// Puts aside what an agent of the loop left at protected places, if its sandbox was killed with its runner. Where that
+/// cannot be done, no git of Refrain may look.
+pub(crate) fn restore_left(loop_dir: &Utf8Path) -> Result<(), GitError> {
+    let failed = refrain_sandbox::restore_left(&records(loop_dir)).failed;
+    if failed.is_empty() { Ok(()) } else { Err(GitError::Protected(failed.join("; "))) }
 }
 
 /// Whether this machine can have the sandbox of a loop: it is made once, for the loop's agent.

@@ -94,8 +94,9 @@ pub(super) fn places(
             host.data_home.clone(),
             host.state_home.clone(),
             host.config_home.clone(),
-            // Where a project without git has its loops.
+            // Where a project has its loops: without git, and where `.git` is a link of the user's.
             spec.project.join(".refrain/data"),
+            spec.project.join(".git/refrain"),
         ],
         show,
         agent_homes: of_agents(&HOMES),

@@ -4,10 +4,10 @@
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
-use refrain_core::LoopId;
 use refrain_core::agent::Usd;
 use refrain_core::view::usage::Tally;
 use refrain_core::view::{self, DamagedRow, Kind, Status};
+use refrain_core::{LoopId, LoopState};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder};
 use refrain_store::project::projects;
 use refrain_store::{JournalError, Project};
@@ -167,8 +167,12 @@ impl Service {
                         catalog.update(&project, shelf, Detail::Line, &self.host.signing()),
                     )?);
                 }
-                catalog.add_up(&project, &found, since, &mut sums)?;
                 let service = Self { project, ..self.clone() };
+                let copies = service.take_copied(&mut found);
+                catalog.add_up(&service.project, &found, since, &mut sums)?;
+                for copy in &copies {
+                    Catalog::add_copy(&service.project, copy, since, &mut sums);
+                }
                 unread.extend(found.into_iter().filter_map(|found| match found {
                     CatalogEntry::Stopped(_) | CatalogEntry::Open { .. } => None,
                     CatalogEntry::Damaged { name, error } => {
@@ -179,6 +183,19 @@ impl Service {
             Ok((sums, unread))
         };
         Ok(catalog::with(&self.host.data_home, work)?)
+    }
+
+    /// Takes the loops away that left and of which a copy is here; returns what the copies say of them.
+    fn take_copied(&self, found: &mut Vec<CatalogEntry>) -> Vec<LoopState> {
+        let mut copies = Vec::new();
+        found.retain(|found| {
+            let CatalogEntry::Open { state, .. } = found else { return true };
+            let copy = self.copied_state(state);
+            let is_here = copy.is_none();
+            copies.extend(copy);
+            is_here
+        });
+        copies
     }
 
     /// The row of each loop, with the running ones read anew.

@@ -38,10 +38,10 @@ impl Redactor {
         let (mut kept, mut at, mut in_key) = (String::new(), 0, false);
         for line in text.split_inclusive('\n') {
             let (from, to) = (at.max(part.start), (at + line.len()).min(part.end));
-            let shown = &text[from.min(to)..to];
+            let (shown, rest) = (&text[from.min(to)..to], &text.as_bytes()[at..]);
             at += line.len();
             let goes_on = in_key;
-            match looks_like(line.strip_suffix('\n').unwrap_or(line), &mut in_key) {
+            match looks_like(line.strip_suffix('\n').unwrap_or(line), rest, &mut in_key) {
                 _ if goes_on || shown.is_empty() => {}
                 Some(what) => {
                     kept.push_str(&format!("[redacted: {what}]"));
@@ -64,7 +64,10 @@ impl Redactor {
         let (mut is_whole, mut in_key) = (true, false);
         // Of the file that the line is of: where it begins, its line of objects, and whether it is binary and shown.
         let (mut begin, mut index, mut is_shown_binary) = (0, "", None);
+        let mut at = 0;
         for line in patch.split_inclusive(|byte| *byte == b'\n') {
+            let rest = &patch[at..];
+            at += line.len();
             if line.starts_with(b"diff --git ") {
                 (begin, index, is_shown_binary, in_key) = (kept.len(), "", None, false);
             } else if let Some(objects) = line.strip_prefix(b"index ") {
@@ -89,7 +92,7 @@ impl Redactor {
             let words = line.strip_suffix(b"\n").unwrap_or(line);
             let text = String::from_utf8_lossy(words);
             let (mut clean, _) = self.without_values(&text, 0..text.len());
-            if let Some(what) = looks_like(&clean, &mut in_key) {
+            if let Some(what) = looks_like(&clean, rest, &mut in_key) {
                 let sign = clean.get(..1).filter(|sign| ["+", "-", " "].contains(sign)).unwrap_or_default();
                 clean = format!("{sign}[redacted: {what}]");
             }
@@ -151,10 +154,9 @@ impl Redactor {
     }
 }
 
-/// What the line looks like. `in_key`: whether the lines of a private key go on after it.
-fn looks_like(line: &str, in_key: &mut bool) -> Option<&'static str> {
-    // The screen needs more of a key than its first line; here lines are shown one by one.
-    let is_key = *in_key || line.contains("-----BEGIN ") && line.contains("PRIVATE KEY");
+/// What the line looks like; `rest` is the text from the line on. `in_key`: whether the lines of a private key go on after it.
+fn looks_like(line: &str, rest: &[u8], in_key: &mut bool) -> Option<&'static str> {
+    let is_key = *in_key || secrets::begins_key(rest);
     *in_key = is_key && !line.contains("-----END ");
     match is_key {
         true => Some("a private key"),

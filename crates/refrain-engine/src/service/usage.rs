@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_core::budget::CapUsage;
-use refrain_core::view::usage::{GroupBy, ReflectionUsage, Report, Series, Sum, Tally};
+use refrain_core::view::usage::{ElsewhereUsage, GroupBy, ReflectionUsage, Report, Series, Sum, Tally};
 use refrain_store::memory::{JudgeCalls, MemoryError};
 
 use crate::config::{AgentChoice, ConfigError};
@@ -62,7 +62,14 @@ impl Service {
             JudgeCalls::default()
         });
         let series = tally.series();
-        let report = Report { caps, looking_back: said(looking_back), ..tally.report(since, name, project) };
+        let report = tally.report(since, name, project);
+        let elsewhere = report.elsewhere.map(|used| {
+            // What cannot be read was said for the caps of this machine.
+            let settings = self.settings(AgentChoice::default(), false).ok();
+            let caps = settings.and_then(|settings| self.caps_of_user(settings.project_caps).ok());
+            ElsewhereUsage { caps: self.caps_elsewhere(&caps.unwrap_or_default(), None), ..used }
+        });
+        let report = Report { caps, looking_back: said(looking_back), elsewhere, ..report };
         Ok(UsageSummary { report, series, unread, untold })
     }
 

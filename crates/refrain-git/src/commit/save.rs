@@ -124,7 +124,8 @@ impl Job<'_> {
         let subject = self.message.lines().next().unwrap_or_default();
         let refname = format!("refs/heads/{branch}");
         let nothing = "0".repeat(commit.as_str().len());
-        let done = self.git.run(["update-ref", "-m", subject, &refname, commit.as_str(), &nothing], &[])?;
+        let args = ["update-ref", "-m", subject, &refname, commit.as_str(), &nothing];
+        let done = self.git.in_sandbox().run(args, &[])?;
         match done.status.success() {
             true => Ok(Some(Saved { branch, commit })),
             // Another process created it first.

@@ -173,6 +173,7 @@ pub(crate) struct Git<'a> {
     limit: Option<Duration>,
     guard: Option<&'a dyn Guard>,
     runs_hooks: bool,
+    is_in_sandbox: bool,
     /// No setting of the user is overridden: it is only read.
     is_bare: bool,
     /// Settings for this run only.
@@ -192,6 +193,7 @@ impl<'a> Git<'a> {
             author: None,
             guard: None,
             runs_hooks: false,
+            is_in_sandbox: false,
             is_bare: false,
             settings: &[],
         }
@@ -210,6 +212,12 @@ impl<'a> Git<'a> {
     /// The same with the user's hooks, if they equal their pins.
     pub(crate) fn with_hooks(self) -> Self {
         Self { runs_hooks: true, ..self }
+    }
+
+    /// The same in the sandbox of the loop, if it has one: it writes words of the agent into a file that the agent of another
+    /// loop could replace by a link in that moment.
+    pub(crate) fn in_sandbox(self) -> Self {
+        Self { is_in_sandbox: true, ..self }
     }
 
     pub(crate) fn with_settings(self, settings: &'a [(String, String)]) -> Self {
@@ -299,7 +307,9 @@ impl<'a> Git<'a> {
             || (overrides.has_filters && is_one_of(FILTERING))
             || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
-        let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs_programs);
+        let is_asked = |sweeper: &&Sweeper| sweeper.confinement.is_some() && self.is_in_sandbox;
+        let sweeper = self.guard.and_then(Guard::sweeper);
+        let sweeper = sweeper.filter(|sweeper| runs_programs || is_asked(sweeper));
         // A push needs the user's logins, and a signature the user's keys: neither runs what an agent can change.
         let is_confined = !is_one_of(TALKING) && command_of(&args) != Some("commit-tree");
         let tool = tool.args(args).input(input).cancel(self.cancel);

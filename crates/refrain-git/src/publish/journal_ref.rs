@@ -230,6 +230,38 @@ impl JournalRef<'_> {
         })
     }
 
+    /// Removes the reference if it is at `expected`, and with it all others of the loop, whose texts its journal has.
+    pub fn remove(&self, expected: &Oid) -> Result<Swap, GitError> {
+        let destination = self.destination()?;
+        let all = format!("{REFS}{}/*", self.id);
+        let listed = match self.talk(
+            &destination,
+            &["ls-remote", "--refs", "--", &destination.name, &all],
+            self.limits.0,
+        )? {
+            Ok(done) => String::from_utf8_lossy(&done.stdout).into_owned(),
+            Err(refusal) => return Ok(Swap::Refused(refusal)),
+        };
+        let found: Vec<_> = listed.lines().filter_map(|line| line.split_once('\t')).collect();
+        if !found.contains(&(expected.as_str(), self.name.as_str())) {
+            return Ok(Swap::Stale);
+        }
+        let leases: Vec<_> =
+            found.iter().map(|(at, name)| format!("--force-with-lease={name}:{at}")).collect();
+        let refspecs: Vec<_> = found.iter().map(|(_, name)| format!(":{name}")).collect();
+        let words = ["push", "--porcelain", "--no-progress", "--no-verify", "--atomic"];
+        let words = words.into_iter().chain(leases.iter().map(String::as_str));
+        let words = words.chain(["--recurse-submodules=no", "--", &destination.name]);
+        let words: Vec<_> = words.chain(refspecs.iter().map(String::as_str)).collect();
+        let talked = self.repository.talk((&self.upstream, &destination), &words, BRINGING, None)?;
+        Ok(match talked.map(|done| of_push(&done, &self.name)) {
+            Ok(PushResult::Pushed) => Swap::Done,
+            Ok(PushResult::Rejected { .. }) => Swap::Stale,
+            Ok(PushResult::Refused(refusal)) => Swap::Refused(refusal),
+            Err(refusal) => Swap::Unknown(refusal),
+        })
+    }
+
     /// A suspected secret in the commits of the loop that the remote lacks, as text.
     pub fn exposed(
         &self,

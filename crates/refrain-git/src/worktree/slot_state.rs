@@ -20,6 +20,11 @@ const SLOT: &str = "Refrain-Slot";
 /// References that protect a commit from garbage collection.
 const KEEPING: [&str; 4] = ["refs/heads", "refs/tags", "refs/remotes", "refs/refrain"];
 
+fn is_contained(git: Git<'_>, commit: &Oid) -> Result<bool, GitError> {
+    let words = ["for-each-ref", "--count=1", "--contains", commit.as_str()];
+    Ok(!git.output(words.into_iter().chain(KEEPING), &[])?.is_empty())
+}
+
 impl Repository {
     /// Removes all flags that hide changes from git, in a worktree that no process uses.
     pub(crate) fn wake_slot(&self, cancel: Option<&Cancel>) -> Result<(), GitError> {
@@ -87,8 +92,12 @@ impl Repository {
         if self.reference(SETTLED)?.as_ref() == Some(head) {
             return Ok(true);
         }
-        let words = ["for-each-ref", "--count=1", "--contains", head.as_str()];
-        Ok(!git.output(words.into_iter().chain(KEEPING), &[])?.is_empty())
+        is_contained(git, head)
+    }
+
+    /// Whether a branch, a tag or another reference of this repository has the commit.
+    pub fn keeps(&self, commit: &Oid) -> Result<bool, GitError> {
+        Ok(self.has(commit)? && is_contained(self.git(), commit)?)
     }
 
     /// Saves the content on a branch; or returns why that fails.

@@ -76,3 +76,27 @@ fn of_two_machines_that_claim_a_loop_one_succeeds() {
         assert_eq!((found.fence, found.holder.as_deref(), found.commit), (fence, Some("host"), winner));
     }
 }
+
+#[test]
+fn the_references_of_a_loop_are_removed_together_and_only_where_they_were_seen() {
+    let place = TestRepository::new();
+    let id: LoopId = "job".parse().unwrap();
+    place.git(&["init", "-q", "--bare", "../state.git"]);
+    let (repository, head) = (place.repository(), place.head());
+    let at = repository.journal_ref("../state.git", repository.root(), &id).unwrap();
+    let names = |names: &[&str]| {
+        for name in names {
+            place.git(&["push", "-q", "../state.git", &format!("{head}:{name}")]);
+        }
+    };
+    let left = || place.git(&["-C", "../state.git", "for-each-ref", "--format=%(refname)"]);
+    names(&["refs/heads/job", "refs/refrain/job-2/journal", "refs/refrain/job/requests/1"]);
+    assert_eq!(at.remove(&head).unwrap(), Swap::Stale, "it has no journal there");
+    names(&["refs/refrain/job/journal"]);
+    let older = place.git(&["rev-parse", "HEAD^{tree}"]).trim().parse().unwrap();
+    assert_eq!(at.remove(&older).unwrap(), Swap::Stale, "it was moved since it was seen");
+    assert_eq!(left().lines().count(), 4);
+    assert_eq!(at.remove(&head).unwrap(), Swap::Done);
+    assert_eq!(left().trim(), "refs/heads/job\nrefs/refrain/job-2/journal");
+    assert_eq!(at.remove(&head).unwrap(), Swap::Stale, "it is gone");
+}

@@ -11,10 +11,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::sandbox::{Mechanism, Policy};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::Restored;
 use super::placeholders::{self, Placeholder};
+use crate::system::paths::{self, kind};
 
 /// The largest file that is put back.
 const LARGEST: u64 = 1 << 20;
@@ -35,7 +38,7 @@ pub(crate) struct Originals {
 impl Originals {
     pub(crate) fn read(policy: &Policy) -> Self {
         let (mut there, missing): (Vec<_>, Vec<_>) =
-            policy.read_only.iter().cloned().partition(|path| path.symlink_metadata().is_ok());
+            policy.read_only.iter().cloned().partition(|path| kind(path).is_some());
         let placeholders = policy.placeholders.clone();
         there.extend(programs(policy));
         let files = match policy.mechanism {
@@ -55,33 +58,34 @@ impl Originals {
         }
     }
 
-    /// Renames what was created, and puts back what was changed. Returns a line for each.
-    pub(crate) fn restore(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+    /// Renames what was created, and puts back what was changed.
+    pub(crate) fn restore(&self) -> Restored {
+        let mut restored = Restored::default();
         placeholders::remove(&self.placeholders);
         for path in links(&self.no_links).difference(&self.links) {
-            if let Err(error) = fs::remove_file(path) {
-                lines.push(format!("{path} is a link that the program made, and it stays: {error}"));
-            } else {
-                lines.push(format!("{path} was a link that the program made; it is removed"));
-            }
+            restored.add(match paths::remove(path, AtFlags::empty()) {
+                // Another sandbox was faster.
+                Err(_) if kind(path) != Some(FileType::Symlink) => continue,
+                Ok(()) => Ok(format!("{path} was a link that the program made; it is removed")),
+                Err(error) => Err(format!("{path} is a link that the program made, and it stays: {error}")),
+            });
         }
-        for path in self.missing.iter().filter(|path| path.symlink_metadata().is_ok()) {
-            lines.push(match put_aside(path) {
-                Ok(aside) => format!("{path} is protected; what was created there is now {aside}"),
-                Err(error) => format!("{path} is protected, and what was created there stays: {error}"),
+        for path in self.missing.iter().filter(|path| kind(path).is_some()) {
+            restored.add(match put_aside(path) {
+                Ok(aside) => Ok(format!("{path} is protected; what was created there is now {aside}")),
+                Err(error) => Err(format!("{path} is protected, and what was created there stays: {error}")),
             });
         }
         for (path, file) in &self.files {
             if read_file(path).is_some_and(|(now, _)| now == file.0) {
                 continue;
             }
-            lines.push(match put_back(path, file) {
-                Ok(()) => format!("{path} is protected; it is as it was before"),
-                Err(error) => format!("{path} is protected, and it was changed: {error}"),
+            restored.add(match put_back(path, file) {
+                Ok(()) => Ok(format!("{path} is protected; it is as it was before")),
+                Err(error) => Err(format!("{path} is protected, and it was changed: {error}")),
             });
         }
-        lines
+        restored
     }
 
     /// Writes the record into a folder that the program does not see. It is removed with the value, and stays if this process
@@ -95,63 +99,87 @@ impl Originals {
         lock.write_all(&serde_json::to_vec(self)?)?;
         // A process that reads it finds it locked.
         fs::rename(new, &path)?;
-        Ok(Record { path, _lock: lock })
+        Ok(Record { path, lock: Some(lock) })
     }
 }
 
 /// A record of a program that runs.
 pub(crate) struct Record {
     path: Utf8PathBuf,
-    _lock: File,
+    lock: Option<File>,
+}
+
+impl Record {
+    /// Leaves the record for those that come later: they restore what is still to be restored.
+    pub(crate) fn keep(mut self) {
+        self.lock = None;
+    }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if self.lock.is_some() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
 /// The same once process 1 of a sandbox is gone: when the outer process is killed, the others live a moment longer.
-#[must_use]
-pub fn restore_after(init: Option<&OwnedFd>, folder: &Utf8Path) -> Vec<String> {
+pub fn restore_after(init: Option<&OwnedFd>, folder: &Utf8Path) -> Restored {
     if let Some(init) = init {
         while matches!(poll(&mut [PollFd::new(init, PollFlags::IN)], None), Err(Errno::INTR)) {}
     }
     restore_left(folder)
 }
 
-/// Restores what the records in a folder say whose sandboxes were killed. Returns a line for each place.
-#[must_use]
-pub fn restore_left(folder: &Utf8Path) -> Vec<String> {
+/// Restores what the records in a folder say whose sandboxes were killed. A record stays until all of it is restored.
+pub fn restore_left(folder: &Utf8Path) -> Restored {
+    let mut restored = Restored::default();
     let entries = folder.read_dir_utf8().into_iter().flatten().flatten();
-    let records =
-        entries.map(|entry| entry.path().to_owned()).filter(|path| path.extension() == Some(RECORD));
-    let restore = |path: Utf8PathBuf| {
-        let mut file = File::open(&path).ok()?;
-        file.try_lock().ok()?;
+    let records = entries.map(|entry| entry.path().to_owned());
+    for path in records.filter(|path| path.extension() == Some(RECORD)) {
+        let Ok(mut file) = File::open(&path) else { continue };
+        // Its program runs.
+        if file.try_lock().is_err() {
+            continue;
+        }
         let mut text = Vec::new();
-        file.read_to_end(&mut text).ok()?;
-        let lines = serde_json::from_slice::<Originals>(&text).map(|originals| originals.restore());
-        let _ = fs::remove_file(path);
-        lines.ok()
-    };
-    records.filter_map(restore).flatten().collect()
+        let read = file.read_to_end(&mut text).map_err(|error| error.to_string());
+        let originals =
+            read.and_then(|_| serde_json::from_slice::<Originals>(&text).map_err(|error| error.to_string()));
+        match originals.map(|originals| originals.restore()) {
+            Ok(done) => {
+                if done.failed.is_empty() {
+                    let _ = fs::remove_file(&path);
+                }
+                restored.lines.extend(done.lines);
+                restored.failed.extend(done.failed);
+            }
+            Err(error) => restored.failed.push(format!("{path} cannot be read: {error}")),
+        }
+    }
+    restored
 }
 
 /// The symbolic links in folders, and below those that say so.
 fn links(folders: &[(Utf8PathBuf, bool)]) -> BTreeSet<Utf8PathBuf> {
     let (mut found, mut open) = (BTreeSet::new(), folders.to_vec());
     while let Some((folder, is_deep)) = open.pop() {
-        if folder.is_symlink() {
-            // One without a slash at its end.
-            found.insert(folder.components().collect());
+        if kind(&folder) == Some(FileType::Symlink) {
+            found.insert(folder);
             continue;
         }
-        for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
+        let Ok(listed) = paths::open_file(&folder, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) else {
+            continue;
+        };
+        for entry in Dir::read_from(listed).into_iter().flatten().flatten() {
+            let Ok(name) = entry.file_name().to_str() else { continue };
             match entry.file_type() {
-                Ok(kind) if kind.is_symlink() => drop(found.insert(entry.path().to_owned())),
-                Ok(kind) if kind.is_dir() && is_deep => open.push((entry.path().to_owned(), true)),
-                Ok(_) | Err(_) => {}
+                FileType::Symlink => drop(found.insert(folder.join(name))),
+                FileType::Directory if is_deep && ![".", ".."].contains(&name) => {
+                    open.push((folder.join(name), true));
+                }
+                _ => {}
             }
         }
     }
@@ -177,25 +205,28 @@ pub(crate) fn programs(policy: &Policy) -> Vec<Utf8PathBuf> {
 
 /// The content of a regular file; none if it is something else.
 fn read_file(path: &Utf8Path) -> Option<(Vec<u8>, u32)> {
-    let metadata = path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
+    let file = paths::open_file(path, OFlags::RDONLY, Mode::empty()).ok()?;
+    let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
     let mut bytes = Vec::new();
-    fs::File::open(path).ok()?.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= LARGEST).then(|| (bytes, metadata.permissions().mode()))
 }
 
+/// However many names the program took, one is free.
 fn put_aside(path: &Utf8Path) -> io::Result<Utf8PathBuf> {
     let name = path.file_name().unwrap_or_default();
-    let names = (1..100).map(|number| path.with_file_name(format!("{name}.refrain-refused-{number}")));
-    let free = names.into_iter().find(|aside| aside.symlink_metadata().is_err());
-    let aside = free.ok_or_else(|| io::Error::other("there are too many such files already"))?;
-    fs::rename(path, &aside).map(|()| aside)
+    paths::rename(path, (1_u64..).map(|number| format!("{name}.refrain-refused-{number}")))
 }
 
 fn put_back(path: &Utf8Path, (bytes, mode): &(Vec<u8>, u32)) -> io::Result<()> {
-    if path.symlink_metadata().is_ok() {
+    if kind(path).is_some() {
         put_aside(path)?;
+    } else if let Some(folder) = path.parent() {
+        paths::make_folder(folder)?;
+        paths::open_to_owner(&paths::open(folder)?)?;
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let mut file = paths::open_file(path, flags, Mode::RUSR | Mode::WUSR)?;
     file.set_permissions(Permissions::from_mode(*mode))?;
     file.write_all(bytes)?;
     file.sync_all()
@@ -208,7 +239,7 @@ mod tests {
     #[test]
     fn a_record_restores_what_killed_processes_left() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Utf8Path::from_path(dir.path()).unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
         let (records, kept, planted) = (root.join("records"), root.join("kept"), root.join("planted"));
         let write = |path: &Utf8Path, text: &str| {
             File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
@@ -217,7 +248,7 @@ mod tests {
         let policy = Policy {
             mechanism: Mechanism::Files,
             read_only: vec![kept.clone(), planted.clone()],
-            no_links: vec![(root.to_owned(), false)],
+            no_links: vec![(root.clone(), false)],
             ..Policy::default()
         };
         let originals = Originals::read(&policy);
@@ -225,15 +256,38 @@ mod tests {
         write(&kept, "of the agent");
         write(&planted, "of the agent");
         std::os::unix::fs::symlink("/usr", root.join("link")).unwrap();
-        assert_eq!(restore_left(&records), [""; 0], "it runs");
+        assert_eq!(restore_left(&records).lines, [""; 0], "it runs");
         // As the kernel does with a killed process: the lock is gone, and the file stays.
-        let Record { path, _lock } = &record;
-        _lock.unlock().unwrap();
-        assert_eq!(restore_left(&records).len(), 3);
+        let path = record.path.clone();
+        record.keep();
+        assert_eq!(restore_left(&records).lines.len(), 3);
         assert_eq!(fs::read_to_string(&kept).unwrap(), "mine");
         assert!(!planted.exists() && !root.join("link").is_symlink() && !path.exists());
         write(&planted, "of the user");
-        assert_eq!(restore_left(&records), [""; 0], "once");
+        assert_eq!(restore_left(&records).lines, [""; 0], "once");
         assert!(planted.exists());
+    }
+
+    #[test]
+    fn a_record_stays_until_all_of_it_is_restored() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        let (records, folder) = (root.join("records"), root.join("folder"));
+        fs::create_dir(&folder).unwrap();
+        let policy = Policy { read_only: vec![folder.join("planted")], ..Policy::default() };
+        Originals::read(&policy).record(&records).unwrap().keep();
+        // A folder that no name can be given to: its own is as long as a name can be.
+        let policy = Policy { read_only: vec![folder.join("n".repeat(255))], ..Policy::default() };
+        let originals = Originals::read(&policy);
+        originals.record(&records).unwrap().keep();
+        File::create(&policy.read_only[0]).unwrap();
+        for _ in 0..2 {
+            let restored = restore_left(&records);
+            assert_eq!(restored.failed.len(), 1, "{restored:?}");
+            assert!(restored.report().unwrap_err().to_string().contains("cannot be put back"));
+        }
+        fs::remove_file(&policy.read_only[0]).unwrap();
+        assert!(restore_left(&records).failed.is_empty());
+        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
     }
 }

@@ -1,13 +1,15 @@
 //! Files and folders that are there only while a program runs, so that they can be protected: the program cannot create them, not even
 //! for a moment. All sandboxes that need one lock it, and the last one removes it.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+use crate::system::paths::{self, is_missing};
 
 /// The most that is read of one, which is more than any has.
 const LONGEST: u64 = 16;
@@ -48,15 +50,19 @@ pub(crate) fn remove(files: &[Placeholder]) {
             && file.try_lock().is_ok()
         {
             // A folder that is not empty stays.
-            let _ = if text.is_some() { fs::remove_file(path) } else { fs::remove_dir(path) };
+            let flags = if text.is_some() { AtFlags::empty() } else { AtFlags::REMOVEDIR };
+            let _ = paths::remove(path, flags);
         }
     }
 }
 
 fn create(path: &Utf8Path, text: Option<&str>) -> io::Result<()> {
-    let Some(text) = text else { return fs::create_dir(path) };
-    let mut new = OpenOptions::new();
-    new.write(true).create_new(true).mode(0o644).open(path)?.write_all(text.as_bytes())
+    let Some(text) = text else {
+        let (folder, name) = paths::parent(path)?;
+        return Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?);
+    };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    paths::open_file(path, flags, Mode::from_raw_mode(0o644))?.write_all(text.as_bytes())
 }
 
 fn make(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
@@ -64,16 +70,17 @@ fn make(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
         match create(path, text) {
             Ok(()) => {}
             // A git folder without that folder has nothing to protect.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if is_missing(&error) => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
         let Some(file) = open(path, text)? else { return Ok(None) };
         lock(&file).map_err(|error| io::Error::other(format!("{path} cannot be locked: {error}")))?;
         // Another sandbox may have removed it before it was locked.
-        let there = path.symlink_metadata().map(|it| (it.dev(), it.ino()));
+        let (folder, name) = paths::parent(path)?;
+        let there = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
         let locked = file.metadata()?;
-        if there.is_ok_and(|there| there == (locked.dev(), locked.ino())) {
+        if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (locked.dev(), locked.ino())) {
             return Ok(Some(file));
         }
     }
@@ -95,9 +102,7 @@ fn lock(file: &File) -> io::Result<()> {
 
 /// The file, if it has that content; or the folder.
 fn open(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
-    let Ok(mut file) = opened else { return Ok(None) };
+    let Ok(mut file) = paths::open_file(path, OFlags::RDONLY, Mode::empty()) else { return Ok(None) };
     let mut bytes = Vec::new();
     let metadata = file.metadata()?;
     let Some(text) = text else { return Ok(metadata.is_dir().then_some(file)) };
@@ -110,6 +115,8 @@ fn open(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -104,6 +105,10 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("inherited-files", Refused, Some(Refused)),
     ("write-standard-input", Refused, Some(Refused)),
     ("write-git-through-proc", Refused, Some(Refused)),
+    ("rename-around-hidden", Refused, Some(Open)),
+    ("mode-of-device", Refused, None),
+    ("limit-of-other", Refused, Some(Refused)),
+    ("priority-of-other", Refused, Some(Refused)),
     ("fork-bomb", Refused, Some(Open)),
     ("cgroup", Refused, Some(Refused)),
 ];
@@ -336,6 +341,19 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             let terminal = OpenOptions::new().read(true).write(true).open("/dev/ptmx")?;
             let fd = std::os::fd::AsRawFd::as_raw_fd(&terminal).unsigned_abs() as usize;
             call(libc::SYS_ioctl, [fd, libc::TIOCSTI as usize, text(c"x"), 0, 0]).map(drop)
+        }
+        // What lies in it would be seen by the next process.
+        "rename-around-hidden" => fs::rename("conf", "moved"),
+        "mode-of-device" => fs::set_permissions("/dev/null", fs::Permissions::from_mode(0o666)),
+        "limit-of-other" => {
+            let parent = std::os::unix::process::parent_id() as usize;
+            let limit = [1024_u64, 1024];
+            let (kind, at) = (libc::RLIMIT_NOFILE as usize, limit.as_ptr() as usize);
+            call(libc::SYS_prlimit64, [parent, kind, at, 0, 0]).map(drop)
+        }
+        "priority-of-other" => {
+            let parent = std::os::unix::process::parent_id() as usize;
+            call(libc::SYS_setpriority, [libc::PRIO_PROCESS as usize, parent, 0, 0, 0]).map(drop)
         }
         "open-disk" => {
             let make =

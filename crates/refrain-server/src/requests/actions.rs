@@ -145,7 +145,7 @@ impl RequestHandler {
     }
 
     fn merge_work(&self, (service, id): &(Service, LoopId), how: Merge) -> Result<MergeSummary, Refusal> {
-        let merged = Handle::current().block_on(merge(&self.context, service, id, how))?;
+        let merged = Handle::current().block_on(merge(&self.context, service, id, how, &|_, _| ()))?;
         Ok(MergeSummary::new(id, merged))
     }
 

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use rustix::fs::stat;
 
 use super::fold::Row;
-use super::known::{Known, KnownJournals, OpenFile};
+use super::known::{KnownJournals, ListCache, OpenFile};
 use super::stamp::Stamp;
 use super::{CatalogError, LoopFolder, rows};
 use crate::access::signing::Signing;
@@ -98,7 +98,7 @@ pub struct Catalog {
     /// The file that was opened, and its version then.
     opened: Option<((u64, u64), i64)>,
     /// What this process knows of loops; none if it lists once.
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<ListCache>,
 }
 
 /// Does `work` on the user's catalog; on one in memory where that one cannot be used.
@@ -162,7 +162,11 @@ pub fn note(data_home: &Utf8Path, dir: &LoopDir, signing: &Signing) -> Result<()
 }
 
 impl Catalog {
-    fn open(data_home: &Utf8Path, patience: Duration, known: Option<Known>) -> Result<Self, CatalogError> {
+    fn open(
+        data_home: &Utf8Path,
+        patience: Duration,
+        known: Option<ListCache>,
+    ) -> Result<Self, CatalogError> {
         let path = path(data_home);
         let place = stat(path.as_str()).ok().map(|stat| (stat.st_dev, stat.st_ino));
         let Some(mut known) = known else {
@@ -189,7 +193,7 @@ impl Catalog {
         Ok(Self { db, unmade: None, opened, known: Some(known) })
     }
 
-    fn unmade(path: Utf8PathBuf, patience: Duration, known: Option<Known>) -> Result<Self, CatalogError> {
+    fn unmade(path: Utf8PathBuf, patience: Duration, known: Option<ListCache>) -> Result<Self, CatalogError> {
         Ok(Self { unmade: Some((path, patience)), known, ..Self::in_memory()? })
     }
 
@@ -199,7 +203,7 @@ impl Catalog {
     }
 
     /// What is known from now on, with the open file.
-    fn remember(mut self) -> Known {
+    fn remember(mut self) -> ListCache {
         let mut known = self.known.take().unwrap_or_default();
         if let Some((place, version)) = self.opened
             && (self.db.is_autocommit() || self.db.execute_batch("COMMIT").is_ok())

@@ -19,10 +19,10 @@ use crate::project::layout::{LoopDir, Project};
 
 /// Shared by all its copies.
 #[derive(Clone, Debug, Default)]
-pub struct KnownJournals(Arc<Mutex<Known>>);
+pub struct KnownJournals(Arc<Mutex<ListCache>>);
 
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ListCache {
     pub(super) file: Option<OpenFile>,
     /// By their paths.
     folders: HashMap<Utf8PathBuf, Folder>,
@@ -82,8 +82,8 @@ impl Basis {
 }
 
 impl KnownJournals {
-    /// Nobody else lists meanwhile: what one reads, the next need not.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
+    /// Another list waits meanwhile: what this one reads, that one need not.
+    pub(super) fn lock(&self) -> MutexGuard<'_, ListCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,7 +93,7 @@ impl KnownJournals {
     }
 }
 
-impl Known {
+impl ListCache {
     /// Those of a folder. The caller puts back the ones that still hold, so that nothing is kept of loops that are gone.
     pub(super) fn take(&mut self, folder: &Utf8Path) -> Folder {
         self.folders.remove(folder).unwrap_or_default()

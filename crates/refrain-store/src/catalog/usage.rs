@@ -1,9 +1,11 @@
 //! The usage of attempts, and the ends of loops: the data for the sums of `refrain usage`.
 
 use jiff::Timestamp;
+use refrain_core::LoopState;
 use refrain_core::agent::{Tokens, Usage, Usd};
 use refrain_core::event::End;
 use refrain_core::view::usage::{Tally, UsageRecord};
+use refrain_core::view::{self, Alive};
 use rusqlite::{Row, params};
 
 use super::fold::{Spending, spendings};
@@ -45,15 +47,21 @@ impl Catalog {
         for found in found {
             if let CatalogEntry::Open { state, .. } = found {
                 let of = tally.unused_number();
-                for Spending { at, model, pool, usage } in spendings(state) {
-                    if since.is_none_or(|since| at >= since) {
-                        let (project, agent) = (project.root.to_string(), state.spec.agent.kind);
-                        tally.spend(&UsageRecord { of, project, agent, model, pool, at, usage });
-                    }
-                }
+                records(project, state, since, of).for_each(|spent| tally.spend(&spent));
             }
         }
         Ok(())
+    }
+
+    /// Adds what a loop used that other machines drive, and how it stopped, by a copy of its journal.
+    pub fn add_copy(project: &Project, copy: &LoopState, since: Option<Timestamp>, tally: &mut Tally) {
+        let of = tally.unused_number();
+        records(project, copy, since, of).for_each(|spent| tally.spend_elsewhere(&spent));
+        let ended = copy.ended.filter(|_| copy.signatures.objection().is_none());
+        if let Some(ended) = ended.filter(|ended| since.is_none_or(|since| ended.at >= since)) {
+            let is_verified = view::status(copy, Alive::default()).verified == Some(true);
+            tally.stop(ended.end, copy.charged, is_verified);
+        }
     }
 
     /// What the attempts of [`add_up`](Self::add_up) cost, and whether it was more; none if nothing is known.
@@ -93,6 +101,20 @@ impl Catalog {
         let cost = (known > 0).then_some(Usd(total as u64));
         Ok(Usage { cost, cost_at_least: at_least.unwrap_or_default(), ..Usage::default() })
     }
+}
+
+/// What the agents of a loop used since then.
+fn records(
+    project: &Project,
+    state: &LoopState,
+    since: Option<Timestamp>,
+    of: u64,
+) -> impl Iterator<Item = UsageRecord> {
+    let of_loop = move |Spending { at, model, pool, usage }| {
+        let (project, agent) = (project.root.to_string(), state.spec.agent.kind);
+        UsageRecord { of, project, agent, model, pool, at, usage }
+    };
+    spendings(state).filter(move |it| since.is_none_or(|since| it.at >= since)).map(of_loop)
 }
 
 fn spent(row: &Row<'_>, project: &Project) -> Result<UsageRecord, CatalogError> {

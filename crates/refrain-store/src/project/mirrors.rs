@@ -22,6 +22,9 @@ pub struct CopyNote {
     pub copy: RemoteCopy,
     /// The commit that it was read from.
     pub commit: Oid,
+    /// The loop is over, and this machine removed its references at the remote: nothing newer comes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_last: bool,
 }
 
 /// The project with the copies in the place of its loops.

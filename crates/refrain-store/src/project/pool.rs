@@ -155,10 +155,15 @@ pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
 
 /// Removes a pool of a project that is gone: not while a worktree of it is used, or held.
 pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
-    if let Some(number) = numbers(home).into_iter().find(|number| !held(home, *number).is_empty()) {
+    if let Some(number) = held_number(home) {
         return Err(ErrorKind::ResourceBusy).on("remove, as it is held,", &home.join(number.to_string()));
     }
     numbered_folders::remove_all(home)
+}
+
+/// The first number of a pool that is held.
+pub fn held_number(home: &Utf8Path) -> Option<u32> {
+    numbers(home).into_iter().find(|number| !held(home, *number).is_empty())
 }
 
 /// The size of a folder, in bytes, and whether that is all of it: at most `most` files and folders are counted. A file

@@ -8,8 +8,8 @@ use owo_colors::OwoColorize;
 use refrain_core::plan::TaskId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::Charset;
 use refrain_core::view::plan::{CurrentTask, PlanStatus, TaskView, TaskWord, WaveView, WaveWord};
+use refrain_core::view::{Charset, StatusWord};
 use textwrap::core::display_width;
 
 use crate::out;
@@ -151,7 +151,8 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
         // A plan without a runner continues these tasks when it is resumed.
         let (word, until) = match view.ended_at {
             None => ("Current", now),
-            Some(ended) => ("Resting", ended),
+            Some(ended) if view.status == StatusWord::Cancelled => ("Cancelled", ended),
+            Some(ended) => ("Paused", ended),
         };
         lines.extend([String::new(), format!("{word} Tasks: {}", view.current.len())]);
         lines.extend(view.current.iter().flat_map(|task| at_work(task, until)));

@@ -134,6 +134,16 @@ fn nothing_that_matters_is_lost_on_a_narrow_terminal(#[values(60, 80, 120)] widt
     }
 }
 
+#[rstest]
+#[case(StatusWord::Cancelled, "Cancelled Tasks: 1\n")]
+#[case(StatusWord::Paused, "Paused Tasks: 1\n")]
+fn what_was_at_work_when_a_plan_ended_says_how_it_ended(#[case] status: StatusWord, #[case] heading: &str) {
+    let view = ScriptedPlan::feature().view();
+    let view = PlanStatus { status, ended_at: Some(view.updated_at), ..view };
+    let text = text(&view, Art { width: None, blocks: false }, view.updated_at);
+    assert!(anstream::adapter::strip_str(&text).to_string().contains(heading), "{text}");
+}
+
 #[test]
 fn of_very_many_the_ones_that_matter_are_shown() {
     let mut view = ScriptedPlan::feature().view();

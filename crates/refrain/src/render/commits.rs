@@ -1,8 +1,11 @@
 //! Texts about what a loop did in its repository.
 
-use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, LeftOutReason, SkipReason, Workflow};
+use refrain_core::git::{
+    Base, Checkout, CommitReport, CommitResult, LeftOutReason, SkipReason, Workflow, path_names,
+};
 use refrain_core::r#loop::{GitState, LoopState};
 use refrain_core::spec::Spec;
+use refrain_core::text::printable;
 use refrain_core::view::Status;
 
 use crate::render::phrase;
@@ -46,12 +49,10 @@ fn for_branch(onto: &Option<String>) -> String {
     onto.as_ref().map(|onto| format!(" for {onto}")).unwrap_or_default()
 }
 
-/// The status of a loop's repository; empty if it does not use git.
-pub(crate) fn summary(status: &Status) -> String {
-    let place = status.branch.as_ref().map(|branch| format!("branch {branch}"));
+/// How many commits a loop made; empty if none.
+pub(crate) fn count(status: &Status) -> String {
     let commits = u32::try_from(status.commits.len()).unwrap_or(u32::MAX);
-    let commits = (commits > 0).then(|| phrase::counted(commits, "commit", "commits"));
-    place.into_iter().chain(commits).collect::<Vec<_>>().join(", ")
+    if commits == 0 { String::new() } else { phrase::counted(commits, "commit", "commits") }
 }
 
 /// The state of the repository before the loop.
@@ -147,6 +148,21 @@ pub(crate) fn left_out(report: Option<&CommitReport>) -> String {
         more => words.push(format!("and {more} more")),
     }
     words.join("; ")
+}
+
+/// What was there before the loop, was seen by the gates that verified it, and is in none of its commits: without it they may fail
+/// elsewhere.
+pub(crate) fn beyond_commits(state: &LoopState) -> Option<String> {
+    let LoopState { spec, git, .. } = state;
+    let is_seen = state.is_proven() && !spec.clean_checkout;
+    let base = git.base.as_ref().filter(|_| is_seen && !git.commits.is_empty())?;
+    let paths: Vec<_> = base.dirty.iter().map(|it| it.path.clone()).collect();
+    let whose = match spec.git.checkout.is_own_worktree() {
+        true => "from [worktrees] setup",
+        false => "yours, from before the loop",
+    };
+    let named = printable(&path_names(&paths, NAMED)).into_owned();
+    (!paths.is_empty()).then(|| format!("not in its commits: {named} ({whose}); its gates saw that"))
 }
 
 /// What happened to the loop's own worktree, and the command for what is kept.

@@ -6,6 +6,8 @@ use refrain_core::spec::{Millis, ProtectSpec, Spec, Until};
 use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Gate, Tone};
 
+use crate::render::phrase;
+
 /// A line about gates.
 pub(crate) struct Line {
     /// A result's mark and its colour; none of what is only noted.
@@ -116,6 +118,15 @@ pub(crate) fn started(state: &LoopState, name: &GateName, run: u32) -> String {
     };
     let again = if run > 1 { ", again" } else { "" };
     format!("gate {name}{before}{again}: {}", command.unwrap_or_default())
+}
+
+/// A gate that runs on the merged tree, or its result there.
+pub(crate) fn on_merged(name: &GateName, passed: Option<bool>) -> String {
+    match passed {
+        None => format!("gate {name} runs on the merged work\n"),
+        Some(true) => format!("{}  {name}\n", phrase::coloured(Tone::Good, "PASS")),
+        Some(false) => format!("{}  {name}\n", phrase::coloured(Tone::Bad, "FAIL")),
+    }
 }
 
 pub(crate) fn stopping(because: StopReason) -> &'static str {

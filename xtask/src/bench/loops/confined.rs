@@ -10,7 +10,7 @@ use crate::bench::measure::sandbox::{LOOP, Sandbox};
 use crate::bench::report::{Row, Unit};
 use crate::bench::surfaces::running::{PATIENCE, Running};
 use crate::bench::surfaces::subject::Bench;
-use crate::failure::{Result, fail};
+use crate::failure::{Failure, Result, fail};
 use crate::files::write;
 use crate::process::{capture, pause};
 
@@ -26,7 +26,8 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     if let Err(failure) = capture(sandbox.command(program).args(arguments)) {
         return Ok(vec![Row::skipped(SUBJECT, "all of it", failure.to_string())]);
     }
-    let mut rows = vec![starts(bench, &sandbox)?, build(bench, &sandbox)?];
+    let mut rows = starts(bench, &sandbox)?;
+    rows.push(build(bench, &sandbox)?);
     rows.extend(processes(bench)?);
     Ok(rows)
 }
@@ -62,21 +63,32 @@ fn rounds(
     Ok(figures)
 }
 
-fn starts(bench: &Bench, sandbox: &Sandbox) -> Result<Row> {
+/// The same kinds of namespaces as the sandbox has, and nothing in them.
+const NAMESPACES: [&str; 4] = ["unshare", "-Urmpin", "--fork", "/bin/true"];
+
+fn starts(bench: &Bench, sandbox: &Sandbox) -> Result<Vec<Row>> {
     let (count, iterations) = bench.pick((15, 20), (2, 3));
     let size = (count, iterations);
     let [without, with] = rounds(bench, sandbox, ("start", "/bin/true"), size, |sample| sample.wall)?;
     let added: Vec<f64> =
         with.iter().zip(&without).map(|(with, without)| (with - without) / f64::from(iterations)).collect();
-    let mut floor = Vec::new();
+    let (mut floor, mut namespaces) = (Vec::new(), Vec::new());
     for _ in 0..count {
-        let sample = measure(&bench.tools, sandbox, &["/bin/true".into()], &[], (iterations, 0))?;
-        floor.push(sample.wall / f64::from(iterations));
+        let once = |words: &[OsString]| {
+            let sample = measure(&bench.tools, sandbox, words, &[], (iterations, 0))?;
+            Ok::<f64, Failure>(sample.wall / f64::from(iterations))
+        };
+        let least = once(&["/bin/true".into()])?;
+        floor.push(least);
+        namespaces.push(once(&NAMESPACES.map(OsString::from))? - least);
     }
-    // The binary is executed twice more, which alone takes five times as long as `true`; the rest are namespaces, mounts, and
+    // The namespaces alone are most of the goal of four, and the binary is executed twice more; the rest are mounts, and
     // what restores protected places after a kill.
     // A user does not notice them: an agent takes between 75 ms and 3 s until it prints its version, and longer to work.
-    Ok(Row::time(SUBJECT, "start of an agent, added", Some(14.0), &added, ("true", &floor)))
+    Ok(vec![
+        Row::time(SUBJECT, "start of an agent, added", Some(14.0), &added, ("true", &floor)),
+        Row::time(SUBJECT, "the same namespaces by unshare, added", None, &namespaces, ("true", &floor)),
+    ])
 }
 
 fn build(bench: &Bench, sandbox: &Sandbox) -> Result<Row> {

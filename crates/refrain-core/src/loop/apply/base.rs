@@ -23,6 +23,9 @@ impl LoopState {
         self.git.base = Some(match self.git.base.take() {
             None => {
                 self.git.began.clone_from(&new.head);
+                if self.spec.git.checkout.is_own_worktree() {
+                    self.git.prepared.clone_from(&new.dirty);
+                }
                 new
             }
             Some(before) => {

@@ -235,7 +235,7 @@ fn a_stopped_task_continues_after_a_resume_or_tune() {
 #[case::given_up(|plan: Plan| plan.starts().stops("1", Stop::Stuck), Ok("pending"), Err("has stopped already"))]
 #[case::about_to_land(|plan: Plan| plan.starts().proves("1"), Err("is done, and about to land"), Err("is done, and about to land"))]
 #[case::landed(|plan: Plan| plan.does("1", 2), Err("has landed"), Err("has landed"))]
-#[case::left_out(|plan: Plan| plan.sets("1", TaskStatus::Blocked), Ok("pending"), Err("is omitted already"))]
+#[case::left_out(|plan: Plan| plan.sets("1", TaskStatus::Blocked), Ok("pending"), Err("is blocked or cancelled already"))]
 #[case::done_before(|plan: Plan| plan.sets("1", TaskStatus::Done), Err("is done, or done in parts"), Err("is done, or done in parts"))]
 fn a_task_is_retried_or_blocked_in_its_file(
     #[case] so_far: fn(Plan) -> Plan,

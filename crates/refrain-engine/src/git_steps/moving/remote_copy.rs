@@ -4,7 +4,12 @@
 use std::time::Duration;
 
 use camino::Utf8Path;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use refrain_agents::environment;
+use refrain_core::agent::Usd;
+use refrain_core::budget::{CapUsage, Caps, Ledger};
 use refrain_core::git::Oid;
 use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::view::{RemoteCopy, Status};
@@ -13,8 +18,8 @@ use refrain_files::read_regular;
 use refrain_git::{JournalCommit, JournalRef, Refusal, Repository};
 use refrain_store::journal;
 use refrain_store::project::mirrors::{self, CopyNote};
-use refrain_store::project::moving;
-use refrain_store::{LoopDir, RunnerLock};
+use refrain_store::project::{moving, projects};
+use refrain_store::{LoopDir, Project, RunnerLock};
 
 use super::{JOURNAL, disk, object_of};
 use crate::git_steps::repository::pinned;
@@ -25,7 +30,7 @@ use crate::{EngineError, ListEntry, Service, chain, now};
 /// How long a remote may take to say where a reference is: a user waits for it.
 pub(super) const LOOKING: Duration = Duration::from_secs(5);
 /// How long it may take to give away what is new.
-const BRINGING: Duration = Duration::from_secs(30);
+pub(super) const BRINGING: Duration = Duration::from_secs(30);
 /// The size of all logs of a copy, in bytes.
 const LARGEST_COPY: u64 = 1 << 30;
 /// How many loops of a remote are listed.
@@ -62,6 +67,9 @@ impl Service {
             Err(_) => return here(None),
         };
         let Some(departure) = &state.tenure.departure else { return here(None) };
+        if let Some(last) = self.last_of_all(id, &departure.to) {
+            return Ok(Reading { service: last, failure: None });
+        }
         let bytes = read_regular(&own.journal(), moving::LARGEST)
             .map_err(|source| disk("read", &own.journal(), source))?;
         let renewed = self.repository_of(&state.spec).and_then(|repository| {
@@ -116,10 +124,37 @@ impl Service {
 
     /// The last copy of a loop that left, for a list: no remote is asked.
     pub(crate) fn last_copy(&self, state: &LoopState) -> Option<Status> {
+        self.service_of_copy(state)?.status(&state.spec.id).ok()
+    }
+
+    /// The same as its state.
+    pub(crate) fn copied_state(&self, state: &LoopState) -> Option<LoopState> {
+        let service = self.service_of_copy(state)?;
+        Some(service.state_and_status(&service.locate(&state.spec.id).ok()?).ok()?.0)
+    }
+
+    fn service_of_copy(&self, state: &LoopState) -> Option<Self> {
         let departure = state.tenure.departure.as_ref()?;
         let id = &state.spec.id;
         let own = read_regular(&self.project.loop_dir(id).journal(), moving::LARGEST).ok()?;
-        self.copied(id, &departure.to, Some(&own))?.status(id).ok()
+        self.copied(id, &departure.to, Some(&own))
+    }
+
+    /// How caps stand that machines share, by the copies here of loops at this git remote, or at all: a day is one in UTC, and what
+    /// is reserved is unknown.
+    pub(crate) fn caps_elsewhere(&self, caps: &Caps, remote: Option<&str>) -> Vec<CapUsage> {
+        if caps.is_none() {
+            return Vec::new();
+        }
+        let own = if self.copy.is_some() { self.project.clone() } else { mirrors::project(&self.project) };
+        let mut all = vec![own];
+        for root in projects::listed(&self.host.data_home) {
+            all.extend(Project::find(&root).ok().map(|project| mirrors::project(&project)));
+        }
+        all.sort_by(|a, b| a.data.cmp(&b.data));
+        all.dedup_by(|a, b| a.data == b.data);
+        let ledger = Ledger::of_runs(all.iter().flat_map(|project| runs_in(project, remote)));
+        ledger.standings(caps, self.project.root.as_str(), now().to_zoned(TimeZone::UTC).date())
     }
 
     /// The repository, whose git runs what was pinned for the loop. The pins of another machine say nothing about this one.
@@ -152,6 +187,12 @@ impl Service {
         Some(Self { project, copy: Some(copy), ..self.clone() })
     }
 
+    /// The service of the last copy from this remote, if the remote has the loop no longer.
+    fn last_of_all(&self, id: &LoopId, url: &str) -> Option<Self> {
+        let note = mirrors::note(&mirrors::project(&self.project).loop_dir(id))?;
+        if note.is_last { self.copied(id, url, None) } else { None }
+    }
+
     /// Brings the copy of a loop up to date. `here` is its journal on this machine, which the remote's has to continue.
     pub(super) fn renew(
         &self,
@@ -178,7 +219,7 @@ impl Service {
         }
         let holder = there.found.holder;
         let copy = RemoteCopy { remote: url, at: now(), holder };
-        Ok(mirrors::write_note(&dir, &CopyNote { copy, commit: there.found.commit })?)
+        Ok(mirrors::write_note(&dir, &CopyNote { copy, commit: there.found.commit, is_last: false })?)
     }
 
     fn copy_files(
@@ -213,6 +254,21 @@ impl Service {
         moving::write(dir, Utf8Path::new(JOURNAL), &journal)?;
         Ok(())
     }
+}
+
+/// The runs of the loops that are copied here, each with its project, its day and what it cost.
+fn runs_in(copies: &Project, remote: Option<&str>) -> Vec<(String, Date, Usd)> {
+    let is_there =
+        |dir: &LoopDir| mirrors::note(dir).is_some_and(|note| remote.is_none_or(|it| it == note.copy.remote));
+    let dirs = copies.loop_dirs().unwrap_or_default().into_iter().filter(is_there);
+    let states = dirs.filter_map(|dir| Some(journal::read(&dir).ok()?.state));
+    let runs = states.flat_map(|state| {
+        let worked = state.attempts.iter().map(|attempt| (attempt.started_at, attempt.usage.cost));
+        let judged = state.judged.iter().map(|judged| (judged.at, judged.usage.cost));
+        worked.chain(judged).collect::<Vec<_>>()
+    });
+    let day = |at: Timestamp| at.to_zoned(TimeZone::UTC).date();
+    runs.filter_map(|(at, cost)| Some((copies.root.to_string(), day(at), cost?))).collect()
 }
 
 fn is_unreachable(error: &EngineError) -> bool {

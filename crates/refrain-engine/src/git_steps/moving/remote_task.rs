@@ -42,17 +42,33 @@ impl Service {
     pub(crate) fn look_at_remote(&self, id: &LoopId, commit: Option<Oid>) -> Result<RemoteTask, EngineError> {
         let own = self.project.loop_dir(id);
         let state = journal::read_believed::<LoopState>(&own, &self.host.signing())?;
+        self.remote_task(&own, &state, commit)
+    }
+
+    /// The same of a loop in this folder, whose journal says this.
+    pub(super) fn remote_task(
+        &self,
+        own: &LoopDir,
+        state: &LoopState,
+        commit: Option<Oid>,
+    ) -> Result<RemoteTask, EngineError> {
+        let id = &state.spec.id;
         let failed = |why| EngineError::Copy { id: id.clone(), why };
         let missing = || EngineError::NotStopped(id.clone());
         let departure = state.tenure.departure.as_ref().ok_or_else(missing)?;
-        let here = read_journal(&own)?;
+        let here = read_journal(own)?;
         let repository = self.repository_of(&state.spec)?;
         let at = repository.journal_ref(&departure.to, &self.project.root, id)?;
         self.renew(&at, commit, Some(&here))?;
         let copy = mirrors::project(&self.project).loop_dir(id);
-        let note = mirrors::note(&copy).ok_or_else(|| failed(MoveError::Raced(departure.to.clone())))?;
+        let raced = || failed(MoveError::Raced(departure.to.clone()));
+        let note = mirrors::note(&copy).ok_or_else(raced)?;
         // A loop with which nothing has happened since it left has no journal in its copy.
-        let journal = if copy.journal().exists() { read_journal(&copy)? } else { here };
+        let journal = if copy.journal().exists() { read_journal(&copy)? } else { here.clone() };
+        // A later loop of this name may be there.
+        if !journal.starts_with(&here) {
+            return Err(raced());
+        }
         let from = LoopDir(departure.to.as_str().into());
         let held = journal::held(&journal, &from, &self.host.signing());
         let ForeignJournal { state, key, is_trusted } =

@@ -73,7 +73,7 @@ fn a_worktree_is_made_once_and_removed_when_nothing_is_lost() {
     assert_eq!(mode & 0o777, 0o700);
     assert_eq!(place.git(&["-C", path.as_str(), "branch", "--show-current"]), "loop/one");
     place.write_at(path.join(".refrain/.gitignore"), "*\n");
-    assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), Removal::Removed);
+    assert_eq!(repository.remove_worktree(&path, "loop/one", &began, &[]).unwrap(), Removal::Removed);
     assert!(!path.exists());
     assert_eq!(place.git(&["branch", "--list", "loop/*"]), "");
 }
@@ -87,8 +87,8 @@ fn what_python_compiled_and_npm_installed_keeps_no_worktree() {
     repository.add_worktree(&path, "one", &began).unwrap();
     place.write_at(path.join("src/__pycache__/a.cpython-313.pyc"), "compiled\n");
     place.write_at(path.join("node_modules/left-pad/index.js"), "installed\n");
-    assert_eq!(repository.worktree_value(&path).unwrap(), None);
-    assert_eq!(repository.remove_worktree(&path, "one", &began).unwrap(), Removal::Removed);
+    assert_eq!(repository.worktree_value(&path, &[]).unwrap(), None);
+    assert_eq!(repository.remove_worktree(&path, "one", &began, &[]).unwrap(), Removal::Removed);
     assert!(!path.exists());
 }
 
@@ -100,7 +100,7 @@ fn content_that_would_be_lost_keeps_a_worktree() {
     let path = place.top().join("state/one");
     let git = |args: &[&str]| place.git(&[&["-C", path.as_str()], args].concat());
     repository.add_worktree(&path, "one", &began).unwrap();
-    let kept = || match repository.remove_worktree(&path, "one", &began).unwrap() {
+    let kept = || match repository.remove_worktree(&path, "one", &began, &[]).unwrap() {
         Removal::Kept(reason) => reason,
         other => panic!("{other:?}"),
     };
@@ -119,7 +119,7 @@ fn content_that_would_be_lost_keeps_a_worktree() {
     place.git(&["worktree", "lock", "--reason", "mine", path.as_str()]);
     assert_eq!(kept(), "it is locked: mine");
     place.git(&["worktree", "unlock", path.as_str()]);
-    assert_eq!(repository.remove_worktree(&path, "one", &began).unwrap(), Removal::BranchKept);
+    assert_eq!(repository.remove_worktree(&path, "one", &began, &[]).unwrap(), Removal::BranchKept);
     assert_eq!(place.git(&["log", "-1", "--format=%s", "one"]), "New");
     assert!(!path.exists());
 }
@@ -134,10 +134,10 @@ fn only_the_named_one_of_the_vanished_worktrees_is_forgotten() {
         repository.add_worktree(path, branch, &began).unwrap();
         fs::remove_dir_all(path).unwrap();
     }
-    assert_eq!(repository.remove_worktree(&one, "one", &began).unwrap(), Removal::Removed);
+    assert_eq!(repository.remove_worktree(&one, "one", &began, &[]).unwrap(), Removal::Removed);
     assert!(place.git(&["worktree", "list"]).contains("/two"));
     // A removal may be repeated.
-    assert_eq!(repository.remove_worktree(&one, "one", &began).unwrap(), Removal::Removed);
+    assert_eq!(repository.remove_worktree(&one, "one", &began, &[]).unwrap(), Removal::Removed);
     assert_eq!(place.git(&["branch", "--list", "two"]).trim_start_matches("+ "), "two");
 }
 
@@ -162,7 +162,7 @@ fn only_the_loops_own_branch_goes_with_its_worktree() {
     let path = place.top().join("state/one");
     repository.add_worktree(&path, "loop/one", &began).unwrap();
     place.git(&["-C", path.as_str(), "switch", "-q", "persons"]);
-    assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), Removal::Removed);
+    assert_eq!(repository.remove_worktree(&path, "loop/one", &began, &[]).unwrap(), Removal::Removed);
     assert_eq!(place.git(&["branch", "--list", "persons"]).trim(), "persons");
     assert_eq!(place.git(&["branch", "--list", "loop/*"]), "");
 }
@@ -176,7 +176,7 @@ fn a_branch_of_the_loop_that_the_person_has_checked_out_stays() {
     repository.add_worktree(&path, "loop/one", &began).unwrap();
     place.git(&["-C", path.as_str(), "checkout", "-q", "--detach"]);
     place.git(&["switch", "-q", "loop/one"]);
-    assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), Removal::BranchKept);
+    assert_eq!(repository.remove_worktree(&path, "loop/one", &began, &[]).unwrap(), Removal::BranchKept);
     assert_eq!(place.head(), began);
 }
 
@@ -196,12 +196,14 @@ fn commits_of_a_submodule_are_not_lost_with_the_worktree() {
     own.git(&["-C", "sub", "commit", "-qam", "Agent's"]);
     let inner = own.git(&["-C", "sub", "rev-parse", "HEAD"]);
     made(&own.commit(&base, 1));
-    let removal = repository.remove_worktree(&path, "loop/one", &began).unwrap();
+    let removal = repository.remove_worktree(&path, "loop/one", &began, &[]).unwrap();
     let why = "it has submodules, and their commits may be nowhere else";
     assert_eq!(removal, Removal::Kept(why.to_owned()));
     own.git(&["-C", "sub", "cat-file", "-e", &inner]);
     fs::remove_dir_all(&path).unwrap();
-    let Removal::Kept(why) = repository.remove_worktree(&path, "loop/one", &began).unwrap() else { panic!() };
+    let Removal::Kept(why) = repository.remove_worktree(&path, "loop/one", &began, &[]).unwrap() else {
+        panic!()
+    };
     let (said, dir) = why.rsplit_once(' ').unwrap();
     assert_eq!(said, "its folder is gone, but the commits of its submodules are in");
     assert!(fs::exists(format!("{dir}/modules/sub/objects")).unwrap(), "{dir}");
@@ -219,7 +221,7 @@ fn a_repository_that_the_agent_made_inside_is_not_lost_with_the_worktree() {
     own.git(&["-C", "inner", "commit", "-q", "--allow-empty", "-m", "Inner"]);
     own.git(&["add", "inner"]);
     own.git(&["commit", "-qm", "Outer"]);
-    let removal = repository.remove_worktree(&path, "loop/one", &began).unwrap();
+    let removal = repository.remove_worktree(&path, "loop/one", &began, &[]).unwrap();
     assert!(matches!(removal, Removal::Kept(_)), "{removal:?}");
 }
 
@@ -232,12 +234,12 @@ fn an_unfetched_submodule_or_own_folder_does_not_keep_a_worktree() {
     repository.add_worktree(&path, "one", &first).unwrap();
     // The agent deleted its .gitignore.
     place.write_at(path.join(".refrain/notes.md"), "notes\n");
-    assert_eq!(repository.remove_worktree(&path, "one", &first).unwrap(), Removal::Removed);
+    assert_eq!(repository.remove_worktree(&path, "one", &first, &[]).unwrap(), Removal::Removed);
     place.git(&["submodule", "add", "-q", sub.root().as_str(), "sub"]);
     place.git(&["commit", "-qm", "Sub"]);
     let began = place.head();
     repository.add_worktree(&path, "one", &began).unwrap();
-    assert_eq!(repository.remove_worktree(&path, "one", &began).unwrap(), Removal::Removed);
+    assert_eq!(repository.remove_worktree(&path, "one", &began, &[]).unwrap(), Removal::Removed);
     assert!(!path.exists());
 }
 
@@ -265,7 +267,7 @@ fn a_worktree_that_was_never_finished_is_made_again(#[case] is_empty: bool, #[ca
     let own = TestRepository::new_at(&place, path.clone());
     assert!(own.status().is_empty(), "{:?}", own.status());
     assert_eq!(own.git(&["branch", "--show-current"]), "loop/one");
-    assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), Removal::Removed);
+    assert_eq!(repository.remove_worktree(&path, "loop/one", &began, &[]).unwrap(), Removal::Removed);
 }
 
 #[test]
@@ -299,7 +301,7 @@ fn a_removal_that_was_killed_in_the_middle_may_be_repeated() {
         }
         place.git(&["worktree", "remove", path.as_str()]);
         for _ in 0..2 {
-            assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), removal);
+            assert_eq!(repository.remove_worktree(&path, "loop/one", &began, &[]).unwrap(), removal);
         }
         assert_eq!(place.git(&["branch", "--list", "loop/*"]).is_empty(), !is_worked_on);
     }
@@ -350,7 +352,7 @@ fn a_hook_of_one_worktree_holds_no_other_up() {
             std::thread::yield_now();
         }
         place.repository().add_worktree(&path("two"), "loop/two", &began).unwrap();
-        let removal = place.repository().remove_worktree(&path("two"), "loop/two", &began).unwrap();
+        let removal = place.repository().remove_worktree(&path("two"), "loop/two", &began, &[]).unwrap();
         assert_eq!(removal, Removal::Removed);
         place.write_at(go.clone(), "go\n");
         one.join().unwrap().unwrap();

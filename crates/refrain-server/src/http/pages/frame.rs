@@ -74,7 +74,7 @@ fn notice(verb: &str) -> &'static str {
         "steer" => "Sent. The agent gets your text with its next attempt.",
         "add" => "Added to the task file.",
         "retry" => "Saved in the task file: the task is tried again.",
-        "block" => "Saved in the task file: the task is omitted.",
+        "block" => "Saved in the task file: the plan does not start the task.",
         "take-back" => "Taken back.",
         "tune" => "Saved. The task continues with it.",
         "archive" => "Archived. Its name is free again.",

@@ -27,6 +27,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         ("refrain discard", "no loop here has stopped"),
         is_candidate,
     )?;
+    if args.id.is_none() && values::can_ask(context) && !values::confirm(&format!("Discard {id}? [y/N] "))? {
+        return Ok(Code::Done.into());
+    }
     let DiscardOutcome { archived, kept } = discard(context, &service, &id)?;
     out::print(&format!("{archived}\n"));
     if kept.is_empty() {
@@ -42,7 +45,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
                 format!(", with {}", phrase::counted(files, "uncommitted file", "uncommitted files"))
             }
         };
-        out::tell_note(format!("{removed}{back}{with}"));
+        out::tell_note(format!("{id} is discarded: {removed}{back}{with}"));
     }
     Ok(Code::Done.into())
 }

@@ -3,9 +3,11 @@ use std::process::ExitCode;
 use refrain_app::verbs::merge::{Merge, merge};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
+use refrain_core::gate::GateName;
 use refrain_core::view::{Kind, StatusWord};
-use refrain_engine::{Brief, MergeKind, MergedBranch};
+use refrain_engine::{Brief, MergeKind, MergedBranch, OwnBranch};
 
+use crate::render::gates;
 use crate::run::runtime;
 use crate::{out, values};
 
@@ -37,10 +39,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         args.id.as_ref(),
         ("refrain merge", "no completed loop here has a branch that is not merged yet"),
         // If that cannot be found out, the merge says why.
-        |status| is_candidate(status) && service.has_unmerged_branch(&status.id).unwrap_or(true),
+        |status| {
+            is_candidate(status)
+                && service.branch_state(&status.id).map_or(true, |branch| branch == Some(OwnBranch::Open))
+        },
     )?;
     let how = Merge { squash: args.squash, unverified: args.unverified };
-    let merged = runtime()?.block_on(merge(context, &service, &id, how))?;
+    let notice = |gate: &GateName, passed| out::tell(&gates::on_merged(gate, passed));
+    let merged = runtime()?.block_on(merge(context, &service, &id, how, &notice))?;
     out::print(&format!("{}\n", merge_words(&merged)));
     Ok(Code::Done.into())
 }

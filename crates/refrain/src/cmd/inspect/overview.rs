@@ -7,7 +7,7 @@ use owo_colors::OwoColorize;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_core::view::{StatusWord, Tone, Verification};
-use refrain_engine::{Brief, Detail, ListEntry};
+use refrain_engine::{Brief, Detail, ListEntry, OwnBranch, Service};
 use serde::Deserialize;
 
 use crate::out;
@@ -39,7 +39,7 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
         if !briefs.is_empty() {
             text.push_str(&format!("{}\n", title.bold()));
         }
-        briefs.iter().for_each(|brief| text.push_str(&entry(brief)));
+        briefs.iter().for_each(|brief| text.push_str(&entry(&service, brief)));
     }
     if text.is_empty() {
         let installed = service.installed_agents();
@@ -54,7 +54,7 @@ fn has_no_result(brief: &Brief) -> bool {
     Verification::of(brief.status, brief.verified) == Verification::Pending
 }
 
-fn entry(brief: &Brief) -> String {
+fn entry(service: &Service, brief: &Brief) -> String {
     let verification = Verification::of(brief.status, brief.verified);
     let word =
         phrase::coloured(Tone::of(brief.status, brief.verified), phrase::outcome(verification, brief.status));
@@ -63,10 +63,23 @@ fn entry(brief: &Brief) -> String {
     let first = format!("  {} {word}: {}", brief.id.as_str().bold(), flat(&brief.reason));
     let object: Option<Object> = brief.object.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let needs = object.and_then(|object| object.needs).map(|needs| flat(&needs));
-    let shows = || (brief.status == StatusWord::Completed).then(|| format!("refrain diff {}", brief.id));
-    let needs = needs.or_else(shows).map(|next| format!("next: {next}"));
+    let result = || (brief.status == StatusWord::Completed).then(|| result(service, brief));
+    let needs = needs.map(|next| format!("next: {next}")).or_else(result);
     let line = |text: String| phrase::broken("", 4, &text, width) + "\n";
     line(first) + &needs.map(|needs| line(format!("    {needs}"))).unwrap_or_default()
+}
+
+/// What to do with the work of a completed loop, or what has become of it.
+fn result(service: &Service, brief: &Brief) -> String {
+    match service.branch_state(&brief.id).ok().flatten() {
+        Some(OwnBranch::Merged { into, .. }) => {
+            format!("merged into {}", into.as_deref().map_or("the detached head".into(), printable))
+        }
+        Some(OwnBranch::Gone) => format!("its branch is gone; next: refrain report {}", brief.id),
+        None | Some(OwnBranch::Open | OwnBranch::Empty | OwnBranch::Discarded(_)) => {
+            format!("next: refrain diff {}", brief.id)
+        }
+    }
 }
 
 fn begin(agent: &str) -> String {

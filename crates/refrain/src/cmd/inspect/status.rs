@@ -8,7 +8,7 @@ use refrain_core::r#loop::{Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
-use refrain_engine::{ByKind, LogKind, LoopLocation, Service, goal};
+use refrain_engine::{ByKind, LogKind, LoopLocation, OwnBranch, Service, goal};
 
 use super::selection::Selection;
 use crate::cmd::state_file::{self, StateFile};
@@ -70,8 +70,12 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
         Ok(ByKind::Loop((_, _, status))) if json => out::print_json(&status)?,
         Ok(ByKind::Plan(status)) if json => out::print_json(&status)?,
         Ok(ByKind::Loop((found, state, status))) => {
+            // A loop that runs is at work on it; what git cannot say is not shown.
+            let own = || service.branch_state(&status.id).ok().flatten();
+            let own = status.has_stopped().then(own).flatten();
             let facts = Facts {
                 goal: goal(&state.spec),
+                branch: branch(&status, state.spec.git.new_branch().is_some(), own),
                 failure: last_failure(service, &status),
                 left_out: commits::left_out(state.git.last.as_ref()),
             };
@@ -93,6 +97,8 @@ fn no_status_object(found: &ForeignLoop, file: &Utf8Path) -> RequestError {
 /// What the status of a loop does not say.
 struct Facts {
     goal: String,
+    /// Its branch, and what has become of it.
+    branch: String,
     /// The required gate that failed last.
     failure: Option<String>,
     /// What the last commit omitted.
@@ -137,6 +143,28 @@ fn absence(attempts: u32, has_ended: bool) -> &'static str {
     if attempts == 0 && !has_ended { " (not made yet)" } else { " (removed)" }
 }
 
+/// Its branch, and whether that was merged, discarded or removed; empty if it has no commit on a branch that is there.
+fn branch(status: &Status, has_own: bool, own: Option<OwnBranch>) -> String {
+    let Some(branch) = &status.branch else { return String::new() };
+    let is_there = has_own || !status.commits.is_empty();
+    match own {
+        None | Some(OwnBranch::Open) if is_there => branch.clone(),
+        Some(OwnBranch::Empty) if Utf8Path::new(&status.worktree).is_dir() => format!("{branch} (no commit)"),
+        None | Some(OwnBranch::Open | OwnBranch::Empty) => String::new(),
+        Some(OwnBranch::Merged { into, is_removed }) => {
+            let into = into.as_deref().unwrap_or("the detached head");
+            let removed = if is_removed { ", and removed" } else { "" };
+            format!("{branch} (merged into {into}{removed})")
+        }
+        Some(OwnBranch::Discarded(reference)) => {
+            format!("{branch} (discarded; git branch {branch} {reference} brings it back)")
+        }
+        Some(OwnBranch::Gone) => {
+            format!("{branch} (gone; refrain merge {} says how to bring it back)", status.id)
+        }
+    }
+}
+
 /// The requests that can be taken back, a line each.
 fn queued(status: &Status) -> impl Iterator<Item = Row> {
     status.queued.iter().enumerate().map(|(at, it): (usize, &QueuedRequest)| {
@@ -149,7 +177,7 @@ fn queued(status: &Status) -> impl Iterator<Item = Row> {
 fn text(
     status: &Status,
     found: &LoopLocation,
-    Facts { goal, failure, left_out }: Facts,
+    Facts { goal, branch, failure, left_out }: Facts,
     width: Option<usize>,
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
@@ -171,12 +199,12 @@ fn text(
         Row::prose("goal", cut(&squeeze(&goal), GOAL).into_owned()),
         Row::prose("failed", failure.unwrap_or_default()),
         Row::prose("used", phrase::used(&status.usage)),
-        Row::exact("branch", status.branch.clone().unwrap_or_default()),
+        Row::exact("branch", branch),
         Row::prose("left out", left_out).with_tone(Tone::Attention),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", format!("{}{gone}", status.working_dir)),
-        Row::prose("git", commits::summary(status)),
+        Row::prose("git", commits::count(status)),
         Row::prose("gates", gates::row(&status.gates)),
         Row::prose("untrusted", gates::untrusted(&status.untrusted)).with_tone(Tone::Attention),
         Row::exact("verified tree", status.tree.clone().unwrap_or_default()),

@@ -95,7 +95,7 @@ impl Verbs {
 
     fn merge(&self, service: &Service, id: &LoopId, squash: bool) -> Result<String, RequestError> {
         let how = Merge { squash, unverified: false };
-        let merged = runtime()?.block_on(merge(&self.context, service, id, how))?;
+        let merged = runtime()?.block_on(merge(&self.context, service, id, how, &|_, _| ()))?;
         Ok(merge_words(&merged))
     }
 

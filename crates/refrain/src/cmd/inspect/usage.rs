@@ -5,7 +5,9 @@ use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::{printable, thousands};
-use refrain_core::view::usage::{Group, GroupBy, Quartiles, ReflectionUsage, Report, Since, Stop, Sum};
+use refrain_core::view::usage::{
+    ElsewhereUsage, Group, GroupBy, Quartiles, ReflectionUsage, Report, Since, Stop, Sum,
+};
 use refrain_core::view::{self, metrics};
 
 use refrain_engine::{Detail, ListEntry, UnreportedUsage, UsageSummary};
@@ -131,6 +133,16 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
     if let Some(ReflectionUsage { asked, cost_usd, at_least, without_cost: _ }) = &report.looking_back {
         let cost = view::money(*cost_usd, *at_least).unwrap_or_else(|| "an unknown amount".to_owned());
         text.push_str(&format!("beside that: {asked} times an agent looked back on a loop, for {cost}\n"));
+    }
+    if let Some(ElsewhereUsage { used, caps }) = &report.elsewhere {
+        let loops = phrase::counted(u32::try_from(used.loops).unwrap_or(u32::MAX), "loop", "loops");
+        let caps = caps.iter().map(|it| format!("; {} of {it} there today (UTC)", it.spent));
+        let line = format!(
+            "included: {} of {loops} on other machines, as of the last look at each{}",
+            cost(used),
+            caps.collect::<String>()
+        );
+        text.push_str(&(phrase::broken("", 2, &line, width) + "\n"));
     }
     if report.groups.is_empty() && report.stops.is_empty() {
         return text + "Nothing was used.\n";

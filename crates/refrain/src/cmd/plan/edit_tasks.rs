@@ -98,7 +98,11 @@ pub(crate) fn retry(context: &Context, args: &RetryArgs) -> Result<ExitCode, Req
 }
 
 pub(crate) fn block(context: &Context, args: &BlockArgs) -> Result<ExitCode, RequestError> {
-    edit(context, &args.which, (TaskEdit::Block, "refrain plan block", "is omitted"))
+    edit(
+        context,
+        &args.which,
+        (TaskEdit::Block, "refrain plan block", "is blocked: the plan does not start it"),
+    )
 }
 
 fn edit(

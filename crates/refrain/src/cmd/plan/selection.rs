@@ -29,7 +29,7 @@ impl WhichArgs {
         }
         let found = of_tag(service, self.tag.as_deref())?;
         let latest = found.iter().max_by_key(|plan| (!plan.status.has_stopped(), plan.updated_at));
-        latest.map(|plan| plan.id.clone()).ok_or_else(none)
+        latest.map(|plan| plan.id.clone()).ok_or_else(|| none(Code::Usage))
     }
 
     /// The plan that `verb` changes: without a name, the only one that it `is_candidate`. `none` says that there is none.
@@ -85,7 +85,8 @@ fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, Reque
     // An unreadable plan must not hide the others.
     let mut plans: Vec<_> = ids.iter().filter_map(|id| service.plan_status(id).ok()).collect();
     if plans.is_empty() {
-        return Err(none());
+        // Without a name, nothing was not found.
+        return Err(none(if tag.is_some() { Code::NotFound } else { Code::Usage }));
     }
     let Some(tag) = tag else { return Ok(plans) };
     let mut tags: Vec<_> = plans.iter().map(|plan| plan.tag.clone()).collect();
@@ -101,7 +102,7 @@ fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, Reque
     Ok(plans)
 }
 
-fn none() -> RequestError {
-    let error = RequestError::new(Code::NotFound, "this project has no plan");
+fn none(code: Code) -> RequestError {
+    let error = RequestError::new(code, "this project has no plan");
     error.hint("refrain plan run --plan FILE --verify CMD starts one; refrain plan new \"IDEA\" writes a file for it")
 }

@@ -143,15 +143,13 @@ const LIMITS: [&str; 7] = [
     "start.timeout",
 ];
 
-/// What the key is now, in words: "none" takes a limit back.
+/// What the key is now, in words: "none" is a value, which stays in the file.
 fn set_to(key: &str, value: &str) -> &'static str {
     match (value, key) {
-        ("none", "git.workflow") => "none: loops commit nothing",
-        ("none", "start.pause") => "unset (\"none\"): no pause between iterations",
-        ("none", "notify.wait-longer-than") => "unset (\"none\"): waits for a provider are not notified",
-        ("none", key) if LIMITS.contains(&key) || key.starts_with("budget.") => {
-            "unset (\"none\"): no limit applies"
-        }
+        ("none", "git.workflow") => "\"none\": loops commit nothing",
+        ("none", "start.pause") => "\"none\": no pause between iterations",
+        ("none", "notify.wait-longer-than") => "\"none\": waits for a provider are not notified",
+        ("none", key) if LIMITS.contains(&key) || key.starts_with("budget.") => "\"none\": no limit applies",
         (_, _) => "set",
     }
 }

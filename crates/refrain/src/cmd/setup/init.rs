@@ -82,7 +82,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     };
     let (files, is_trusted) = initialize(context, &service, &request)?;
     let mut text: String = files.iter().map(|file| told(file, args.dry_run)).collect();
-    if !args.dry_run && files.iter().any(PreparedFile::is_new_configuration) {
+    let is_new = files.iter().any(PreparedFile::is_new_configuration);
+    if !is_new {
+        text.push_str(&without_effect(args));
+    }
+    if !args.dry_run && is_new {
         text.push_str(without_git(&service, request.choices.git)?);
         text.push_str(&match is_trusted {
             true => format!("next: {}\n", first_start(&request.choices, &offer)),
@@ -91,6 +95,25 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
     out::print(&text);
     Ok(Code::Done.into())
+}
+
+/// A line about the options that would have been written, had there been no configuration; empty if there are none.
+fn without_effect(args: &Args) -> String {
+    let given = [
+        ("--agent", args.agent.is_some()),
+        ("--git", args.git.is_some()),
+        ("--no-gates", args.no_gates),
+        ("--no-sandbox", args.no_sandbox),
+        ("--yes", args.yes),
+    ];
+    let given: Vec<_> = given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect();
+    match given.as_slice() {
+        [] => String::new(),
+        given => format!(
+            "note: refrain.toml was there and is kept, so {} changed and trusted nothing in it: edit it, then refrain trust\n",
+            given.join(", ")
+        ),
+    }
 }
 
 /// A line about what loops cannot do in a folder without git; empty in a repository.

@@ -36,7 +36,7 @@ pub(super) fn end_card(state: &LoopState, size: Option<ChangeSize>) -> String {
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
     let late = is_paused_too_late(state)
         .then(|| "the pause came too late: the loop ended in that iteration".to_owned());
-    for words in late.into_iter().chain(commits::left_behind(state)) {
+    for words in late.into_iter().chain(commits::left_behind(state)).chain(commits::beyond_commits(state)) {
         text.push_str(&format!("  {} {words}\n", "note".dimmed()));
     }
     text

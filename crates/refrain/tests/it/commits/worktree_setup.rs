@@ -63,3 +63,22 @@ fn a_worktree_of_the_pool_is_prepared_for_its_first_task() {
     assert!(folders.len() <= 2 && folders.len() == prepared.lines().count(), "{prepared}");
     assert!(!folders.is_empty());
 }
+
+#[test]
+fn what_only_the_setup_made_keeps_no_worktree() {
+    let sandbox = sandbox();
+    configure(&sandbox, "mkdir -p deps && echo x > deps/one.txt");
+    let work = |more: &str| sandbox.agent("agent", &format!("{more}echo x > work.txt; {CLAIM}"));
+    let gates = ["--worktree", "--branch-template", "work-{loop}", "--gate", "test -f deps/one.txt"];
+    let run = sandbox.refrain(&start(&work(""), &gates)).with_code(0);
+    let line = "not in its commits: deps/one.txt (from [worktrees] setup); its gates saw that";
+    assert!(run.stdout.contains(line) && run.stdout.contains("worktree removed"), "{}", run.stdout);
+    assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1);
+    sandbox.refrain(&["merge", "job"]).with_code(0);
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    sandbox.git(&["branch", "--delete", "work-job"]);
+    // What the agent changed since may be nowhere else.
+    let run =
+        sandbox.refrain(&start(&work("echo more >> deps/one.txt; date > work2.txt; "), &gates)).with_code(0);
+    assert!(run.stdout.contains("its worktree is kept"), "{}", run.stdout);
+}

@@ -58,6 +58,33 @@ fn folders_of_the_demo_are_removed() {
     assert!(there.as_array().unwrap().iter().all(|row| row["kind"] != "demo"), "not from inside: {there}");
     sandbox.refrain(&["gc", "--yes"]).with_code(0);
     assert!(!Path::new(&folder).exists() && tmp.join("refrain-demo-mine").is_dir());
+    assert_eq!(left_in_the_state_home(&sandbox), Vec::<String>::new());
+}
+
+/// The folders of projects among the worktrees and checkouts of this user.
+fn left_in_the_state_home(sandbox: &Sandbox) -> Vec<String> {
+    let state = sandbox.root().join("home/state/refrain");
+    let entries = ["checkouts", "worktrees"].map(|all| fs::read_dir(state.join(all)));
+    let entries = entries.into_iter().flatten().flatten().flatten();
+    entries.map(|entry| entry.path().to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_is_left_of_a_project_that_is_gone_is_removed() {
+    let sandbox = sandbox();
+    let said = sandbox.refrain(&["demo", "--plan"]).with_code(0).stdout;
+    fs::remove_dir_all(said.trim_end().rsplit(' ').next().unwrap()).unwrap();
+    let left = left_in_the_state_home(&sandbox);
+    let listed = sandbox.refrain(&["gc"]).with_code(0).stdout;
+    for folder in &left {
+        assert!(listed.contains(folder.as_str()), "{folder}: {listed}");
+    }
+    assert!(listed.contains("clean checkout") && listed.contains("task worktree"), "{listed}");
+    assert!(listed.lines().all(|line| line.contains("iB ")), "each has its size: {listed}");
+    sandbox.refrain(&["gc", "--yes"]).with_code(0);
+    assert_eq!(left_in_the_state_home(&sandbox), Vec::<String>::new());
+    let checked = sandbox.refrain(&["doctor"]).stdout;
+    assert!(!checked.contains("which is gone"), "{checked}");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn a_rehearsal_shows_all_and_changes_nothing() {
     let json = run(&sandbox, &agent, &["--dry-run", "--json"]).with_code(0).json();
     assert_eq!(json["told"].as_array().unwrap().len(), 5);
     assert_eq!(sandbox.snapshot(), before);
-    let said = sandbox.refrain(&["plan", "status"]).with_code(3).stderr;
+    let said = sandbox.refrain(&["plan", "status"]).with_code(2).stderr;
     assert!(said.contains("this project has no plan") && said.contains("refrain plan run"), "{said}");
 }
 

@@ -2,6 +2,7 @@
 
 use testkit::{Sandbox, write};
 
+use crate::surfaces::terminal::Terminal;
 use crate::{CLAIM, sandbox};
 
 #[test]
@@ -49,15 +50,20 @@ fn a_merge_without_an_id_means_the_only_loop_with_work_that_is_not_merged() {
 }
 
 #[test]
-fn a_limit_that_is_taken_back_is_unset_and_what_applies_is_said() {
+fn no_limit_is_a_value_that_stays_in_the_file_and_what_applies_is_said() {
     let sandbox = sandbox();
     let set = |words: &[&str]| sandbox.refrain(&[&["config", "set"], words].concat()).with_code(0);
     let said = set(&["start.max-cost", "none"]);
-    assert!(said.stderr.ends_with("start.max-cost is unset (\"none\"): no limit applies\n"), "{said:?}");
+    assert!(said.stderr.ends_with("start.max-cost is \"none\": no limit applies\n"), "{said:?}");
+    let path = sandbox.refrain(&["config", "path"]).with_code(0).stdout;
+    let file = std::fs::read_to_string(path.trim_end()).unwrap();
+    assert_eq!(file, "[start]\nmax-cost = \"none\"\n", "as the message says");
     assert!(set(&["start.max-cost", "5"]).stderr.ends_with("start.max-cost is set\n"));
     // A model may have this name.
     assert!(set(&["start.model", "none"]).stderr.ends_with("start.model is set\n"));
-    assert!(set(&["git.workflow", "none"]).stderr.ends_with("git.workflow is none: loops commit nothing\n"));
+    assert!(
+        set(&["git.workflow", "none"]).stderr.ends_with("git.workflow is \"none\": loops commit nothing\n")
+    );
     let other = ["config", "set", "start.max-iterations", "30"];
     let said = sandbox.command(&other).env("REFRAIN_MAX_ITERATIONS", "7").run().with_code(0).stderr;
     assert!(said.contains("REFRAIN_MAX_ITERATIONS overrides it: start.max-iterations is 7 here"), "{said}");
@@ -185,4 +191,182 @@ fn a_reviewer_beside_the_project_is_found_from_the_worktree_of_the_loop() {
     let start = ["start", "--command", &agent, "--name", "job", "--worktree", "--git-workflow", "commit"];
     let review = ["--spec-gate", "spec.md", "--reviewer", "./reviewer.sh", "p"];
     sandbox.refrain(&[&start[..], &review].concat()).with_code(0);
+}
+
+#[test]
+fn what_diff_hides_as_a_key_is_not_committed_and_a_header_in_code_is_neither() {
+    let sandbox = sandbox();
+    let key =
+        "{ echo '-----BEGIN RSA PRIVATE KEY-----'; echo MIIEfake; echo '-----END RSA PRIVATE KEY-----'; }";
+    let code =
+        "echo 'grep -q \"-----BEGIN PRIVATE KEY-----\" \"$1\" && exit 1' > check.sh; echo done >> check.sh";
+    let agent = sandbox.agent("agent", &format!("{key} > key.txt; {code}\n{CLAIM}"));
+    let start = ["start", "--command", &agent, "--name", "job", "--git-workflow", "commit", "--gate", "true"];
+    let said = sandbox.refrain(&[&start[..], &["p"]].concat()).with_code(0).stdout;
+    assert!(said.contains("left out of the commit: key.txt: line 1 looks like a private key"), "{said}");
+    assert_eq!(sandbox.git(&["show", "--format=", "--name-only"]), "check.sh\n");
+    let shown = sandbox.refrain(&["diff", "job"]).with_code(0).stdout;
+    assert!(shown.contains("+grep -q \"-----BEGIN PRIVATE KEY-----\"") && shown.contains("+done"), "{shown}");
+    assert!(!shown.contains("redacted"), "{shown}");
+}
+
+/// A loop in a worktree of its own that makes `NAME.txt` on the branch `work-NAME`.
+fn worked(sandbox: &Sandbox, name: &str, more: &[&str]) -> testkit::Run {
+    let agent = sandbox.agent(name, &format!("echo work > {name}.txt\n{CLAIM}"));
+    let words = ["start", "--command", &agent, "--name", name, "--worktree", "--git-workflow", "commit"];
+    let rest = ["--branch-template", "work-{loop}", "p"];
+    sandbox.refrain(&[&words[..], more, &rest].concat())
+}
+
+#[test]
+fn status_says_what_became_of_the_branch_of_a_loop() {
+    let sandbox = sandbox();
+    let branch = |name: &str| {
+        let shown = sandbox.refrain(&["status", name]).with_code(0).stdout;
+        let line = shown.lines().find_map(|line| line.strip_prefix("branch "));
+        line.map(|line| line.trim().to_owned())
+    };
+    for name in ["merged", "squashed", "discarded", "deleted"] {
+        worked(&sandbox, name, &["--gate", "true"]).with_code(0);
+        assert_eq!(branch(name), Some(format!("work-{name}")));
+    }
+    sandbox.refrain(&["merge", "merged"]).with_code(0);
+    assert_eq!(branch("merged").as_deref(), Some("work-merged (merged into main)"));
+    sandbox.refrain(&["merge", "squashed", "--squash"]).with_code(0);
+    assert_eq!(branch("squashed").as_deref(), Some("work-squashed (merged into main)"));
+    sandbox.refrain(&["gc", "--yes"]).with_code(0);
+    assert_eq!(branch("merged").as_deref(), Some("work-merged (merged into main, and removed)"));
+    sandbox.refrain(&["discard", "discarded"]).with_code(0);
+    let back = "work-discarded (discarded; git branch work-discarded refs/refrain/discarded/discarded brings it back)";
+    assert_eq!(branch("discarded").as_deref(), Some(back));
+    sandbox.git(&["branch", "-D", "work-deleted"]);
+    let gone = branch("deleted").unwrap();
+    assert_eq!(gone, "work-deleted (gone; refrain merge deleted says how to bring it back)");
+
+    // Loops without a commit, on a branch of their own and on the user's.
+    let agent = sandbox.agent("idle", CLAIM);
+    let start = ["start", "--command", &agent, "--gate", "true", "p", "--name"];
+    sandbox.refrain(&[&start[..], &["own", "--worktree"]].concat()).with_code(0);
+    sandbox.refrain(&[&start[..], &["here"]].concat()).with_code(0);
+    assert_eq!((branch("own"), branch("here")), (None, None));
+}
+
+#[test]
+fn what_is_merged_is_not_proposed_again() {
+    let sandbox = sandbox();
+    let overview = || Terminal::open(&sandbox, &[], &[("NO_COLOR", "1")]).wait().1;
+    worked(&sandbox, "job", &["--gate", "true"]).with_code(0);
+    assert!(overview().contains("next: refrain diff job"), "{}", overview());
+    sandbox.refrain(&["merge", "job"]).with_code(0);
+    assert!(
+        overview().contains("merged into main") && !overview().contains("refrain diff job"),
+        "{}",
+        overview()
+    );
+}
+
+#[test]
+fn the_end_names_files_that_the_gates_saw_and_no_commit_has() {
+    let sandbox = sandbox();
+    write(&sandbox.project().join("notes.txt"), "mine\n");
+    let agent = sandbox.agent("agent", &format!("echo work > work.txt\n{CLAIM}"));
+    let start = ["start", "--command", &agent, "--git-workflow", "commit", "p", "--name"];
+    let gate = ["--gate", "test -f notes.txt"];
+    let said = sandbox.refrain(&[&start[..], &["seen"], &gate].concat()).with_code(0).stdout;
+    let line = "not in its commits: notes.txt (yours, from before the loop); its gates saw that\n";
+    assert!(said.contains(line), "{said}");
+    // A clean checkout has no such file.
+    let clean = ["clean", "--gate", "true", "--clean-checkout"];
+    let agent = sandbox.agent("agent", &format!("echo more > more.txt\n{CLAIM}"));
+    assert!(std::path::Path::new(&agent).exists());
+    let said = sandbox.refrain(&[&start[..], &clean].concat()).with_code(0).stdout;
+    assert!(said.contains("committed ") && !said.contains("not in its commits"), "{said}");
+}
+
+#[test]
+fn a_stopped_loop_that_asks_nothing_is_not_answered() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", "echo x >> $NOTES/began; read -r _ < $GATES/go");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("began");
+    sandbox.refrain(&["pause", "job", "--now"]).with_code(0);
+    session.wait().with_code(16);
+    let before = sandbox.journal("job").len();
+    let refused = sandbox.refrain(&["answer", "job", "Blue."]).with_code(17).stderr;
+    assert!(
+        refused.contains("job asks nothing") && refused.contains("refrain resume job continues it"),
+        "{refused}"
+    );
+    assert_eq!(sandbox.journal("job").len(), before, "nothing was kept for later");
+    drop(gate);
+}
+
+#[test]
+fn init_says_which_options_the_file_that_is_there_leaves_without_effect() {
+    let sandbox = sandbox();
+    write(&sandbox.project().join("refrain.toml"), "[start]\nagent = \"claude\"\n");
+    let said = sandbox.refrain(&["init", "--agent", "codex", "--yes"]).with_code(0).stdout;
+    let note =
+        "note: refrain.toml was there and is kept, so --agent, --yes changed and trusted nothing in it";
+    assert!(said.contains("refrain.toml: left as it is") && said.contains(note), "{said}");
+    assert!(!sandbox.refrain(&["init"]).with_code(0).stdout.contains("note:"));
+}
+
+#[test]
+fn discard_without_an_id_names_what_it_discarded() {
+    let sandbox = sandbox();
+    worked(&sandbox, "job", &["--gate", "true"]).with_code(0);
+    let mut terminal = Terminal::open(&sandbox, &["discard"], &[]);
+    terminal.wait_for("Discard job? [y/N]");
+    terminal.type_keys("n\n");
+    assert_eq!(terminal.wait().0, 0);
+    let said = sandbox.refrain(&["discard"]).with_code(0).stderr;
+    assert!(said.contains("note: job is discarded: branch work-job is removed"), "{said}");
+}
+
+#[test]
+fn without_an_id_where_there_is_nothing_is_the_same_error_for_loops_and_plans() {
+    let sandbox = sandbox();
+    for words in [&["status"][..], &["logs"], &["diff"], &["plan", "status"]] {
+        let said = sandbox.refrain(words).with_code(2).stderr;
+        assert!(said.contains("this project has no "), "{said}");
+    }
+    sandbox.refrain(&["status", "ghost"]).with_code(3);
+    sandbox.refrain(&["plan", "status", "ghost"]).with_code(3);
+    sandbox.refrain(&["plan", "status", "--tag", "ghost"]).with_code(3);
+}
+
+#[test]
+fn a_merge_shows_the_gates_that_it_runs() {
+    let sandbox = sandbox();
+    worked(&sandbox, "job", &["--gate", "there=test -f README.md"]).with_code(0);
+    write(&sandbox.project().join("other.txt"), "mine\n");
+    sandbox.git(&["add", "other.txt"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Mine"]);
+    let said = sandbox.refrain(&["merge", "job"]).with_code(0).stderr;
+    assert_eq!(said, "gate there runs on the merged work\nPASS  there\n");
+}
+
+#[expect(clippy::disallowed_methods, reason = "it stands for an agent that lost its supervisor")]
+#[test]
+fn doctor_names_no_process_of_another_home() {
+    let sandbox = sandbox();
+    let orphan = |state_home: &str| {
+        let mut command = std::process::Command::new("sleep");
+        let loop_state = sandbox.project().join(".refrain/job/state.md");
+        command.arg("1000").env("REFRAIN_LOOP_ID", "job").env("REFRAIN_STATE_FILE", loop_state);
+        command
+            .env("REFRAIN_PROJECT", sandbox.project())
+            .env("XDG_STATE_HOME", sandbox.root().join(state_home));
+        command.spawn().unwrap()
+    };
+    let [mut own, mut other] = ["home/state", "elsewhere"].map(orphan);
+    let said = sandbox.refrain(&["doctor", "--json"]).stdout;
+    for child in [&mut own, &mut other] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let [own, other] = [own, other].map(|child| format!("{} sleep 1000", child.id()));
+    assert!(said.contains(&own) && !said.contains(&other), "{said}");
 }

@@ -257,6 +257,26 @@ fn files_planted_by_a_killed_agent_are_put_aside() {
     nothing_escaped(&sandbox);
 }
 
+/// Without namespaces the agent writes what leads git to its settings. However it keeps that from being put back, git runs
+/// nothing of it.
+#[test]
+fn no_name_and_no_mode_keeps_a_planted_file_in_its_place() {
+    for keep in ["for i in $(seq 120); do : > .git.refrain-refused-$i; done", "chmod 555 ."] {
+        let Some(sandbox) = sandbox() else { return };
+        let script = format!(
+            "git clone -q --bare $(git rev-parse --git-common-dir) evil
+             printf '[core]\nbare = false\nworktree = %s\n[filter \"z\"]\nclean = sh %s/evil.sh\n' $PWD $PWD >> evil/config
+             echo '{ATTACK}; cat' > evil.sh; echo '* filter=z' > .gitattributes; date > work
+             chmod u+w .git; echo \"gitdir: $PWD/evil\" > .git
+             {keep}"
+        );
+        let run = start(&sandbox, &script, &["--sandbox=files", "--worktree", "--git-workflow", "commit"]);
+        assert!(run.stdout.contains("/.git is protected; it is as it was before"), "{keep}: {}", run.stdout);
+        assert_eq!(sandbox.note("said"), "", "{keep}");
+        nothing_escaped(&sandbox);
+    }
+}
+
 /// Git appends to its logs where a link leads, and writes there.
 #[test]
 fn git_writes_through_no_link_that_an_agent_made() {

@@ -79,6 +79,27 @@ fn a_loop_that_left_is_read_as_the_remote_has_it() {
 }
 
 #[test]
+fn usage_includes_what_other_machines_did_as_of_the_last_look() {
+    let machines = Machines::paused();
+    let Machines { one, two, remote } = &machines;
+    let used = || one.refrain(&["usage", "--json"]).with_code(0).json();
+    let before = used();
+    assert_eq!((&before["total"]["attempts"], before.get("elsewhere")), (&2.into(), None), "{before}");
+    machines.leave(&["--with-changes"]).with_code(0);
+    machines.take_accepted().with_code(0);
+    two.refrain(&["resume", "job", "-q", "--max-iterations", "3"]).with_code(10);
+    leave(two, remote, &["--with-changes"]).with_code(0);
+    assert_eq!(used()["total"]["attempts"], 2, "no remote is asked for sums");
+    let _ = one.status("job");
+    let after = used();
+    let all = after["total"]["attempts"].as_u64().unwrap();
+    assert!(all > 2, "{after}");
+    assert_eq!((&after["elsewhere"]["used"]["attempts"], &after["total"]["loops"]), (&all.into(), &1.into()));
+    let text = one.refrain(&["usage"]).with_code(0).stdout;
+    assert!(text.contains("of 1 loop on other machines, as of the last look at each"), "{text}");
+}
+
+#[test]
 fn a_loop_that_was_never_here_is_read_at_a_remote() {
     let machines = Machines::paused();
     let Machines { one, two, remote } = &machines;

@@ -1,0 +1,182 @@
+//! Paths that lead through no symbolic link: wherever an agent may write, one of another sandbox can make a link at any time.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::sandbox::Policy;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// The policy with each path as it is reached through no link. The user may reach a folder that is written through links of
+/// their own; what lies in it is where it says.
+pub(crate) fn resolve(policy: &Policy) -> Policy {
+    let is_outermost =
+        |path: &&Utf8PathBuf| !policy.write.iter().any(|other| *path != other && path.starts_with(other));
+    let roots: Vec<_> =
+        policy.write.iter().filter(is_outermost).map(|path| (path.clone(), existing(path))).collect();
+    let place = |path: &Utf8PathBuf| {
+        let root = roots.iter().find_map(|(root, real)| Some((path.strip_prefix(root).ok()?, real)));
+        match (root, path.parent(), path.file_name()) {
+            (Some((inside, real)), ..) => real.components().chain(inside.components()).collect(),
+            (None, Some(parent), Some(name)) => existing(parent).join(name),
+            (None, ..) => path.clone(),
+        }
+    };
+    let places = |paths: &[Utf8PathBuf]| paths.iter().map(place).collect();
+    Policy {
+        write: places(&policy.write),
+        read_only: places(&policy.read_only),
+        programs_in: places(&policy.programs_in),
+        no_links: policy.no_links.iter().map(|(path, is_deep)| (place(path), *is_deep)).collect(),
+        hide: policy.hide.iter().map(|path| existing(path)).collect(),
+        show: places(&policy.show),
+        private: places(&policy.private),
+        make: places(&policy.make),
+        placeholders: policy.placeholders.iter().map(|(path, text)| (place(path), text.clone())).collect(),
+        ..policy.clone()
+    }
+}
+
+/// A path without symbolic links in the part of it that exists.
+pub(crate) fn existing(path: &Utf8Path) -> Utf8PathBuf {
+    match (path.canonicalize_utf8(), path.parent(), path.file_name()) {
+        (Ok(real), ..) => real,
+        (Err(_), Some(parent), Some(name)) => existing(parent).join(name),
+        (Err(_), ..) => path.to_owned(),
+    }
+}
+
+/// A path, to name it: a link at its end is itself what is opened.
+pub(crate) fn open(path: &Utf8Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(rustix::fs::openat2(CWD, path.as_str(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+}
+
+/// What is at a path; none if nothing is, or if a link leads there.
+pub(crate) fn kind(path: &Utf8Path) -> Option<FileType> {
+    let (folder, name) = parent(path).ok()?;
+    let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(found.st_mode))
+}
+
+/// Opens a file, or a folder to list it.
+pub(crate) fn open_file(path: &Utf8Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+    let (folder, name) = parent(path)?;
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    Ok(File::from(rustix::fs::openat(folder, name, flags, mode)?))
+}
+
+/// Makes a folder, and those that it lies in.
+pub(crate) fn make_folder(path: &Utf8Path) -> io::Result<()> {
+    if kind(path).is_some() {
+        return Ok(());
+    }
+    match parent(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_folder(path.parent().unwrap_or(path))?;
+        }
+        Err(error) => return Err(error),
+        Ok(_) => {}
+    }
+    let (folder, name) = parent(path)?;
+    match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes a file or a link, or with `REMOVEDIR` an empty folder.
+pub(crate) fn remove(path: &Utf8Path, flags: AtFlags) -> io::Result<()> {
+    let (folder, name) = parent(path)?;
+    Ok(rustix::fs::unlinkat(folder, name, flags)?)
+}
+
+/// Gives a file or folder the first of the names that nothing has. The folder is made writable if its owner took that away.
+pub(crate) fn rename(path: &Utf8Path, names: impl Iterator<Item = String>) -> io::Result<Utf8PathBuf> {
+    let (folder, name) = parent(path)?;
+    open_to_owner(&folder)?;
+    for new in names {
+        match rustix::fs::renameat_with(&folder, name, &folder, &new, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(path.with_file_name(new)),
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::other("no name is free"))
+}
+
+/// Lets the owner of a folder write it.
+pub(crate) fn open_to_owner(folder: &OwnedFd) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let mode = Mode::from_raw_mode(rustix::fs::fstat(folder)?.st_mode);
+    if !mode.contains(Mode::RWXU) {
+        // A descriptor that only names the folder has no other way.
+        let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+        rustix::fs::chmod(path, (mode | Mode::RWXU) & Mode::from_raw_mode(0o7777))?;
+    }
+    Ok(())
+}
+
+/// Whether an error says that nothing is at a path, or that a link leads there.
+pub(crate) fn is_missing(error: &io::Error) -> bool {
+    let missing = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|errno| missing.contains(&errno))
+}
+
+/// The folder that a path lies in, and its name there.
+pub(crate) fn parent(path: &Utf8Path) -> io::Result<(OwnedFd, &str)> {
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => Ok((open(parent)?, name)),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_lies_in_a_written_folder_is_reached_through_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        for folder in ["git/modules", "secret/hooks", "dotfiles"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        symlink(root.join("secret"), root.join("git/modules/planted")).unwrap();
+        symlink(root.join("dotfiles"), root.join("home")).unwrap();
+        let policy = Policy {
+            write: vec![root.join("git"), root.join("git/modules/planted"), root.join("home")],
+            read_only: vec![root.join("git/modules/planted/hooks"), root.join("home/settings.json")],
+            ..Policy::default()
+        };
+        let resolved = resolve(&policy);
+        assert_eq!(
+            resolved.write,
+            [root.join("git"), root.join("git/modules/planted"), root.join("dotfiles")],
+            "the user's own link is followed, one in what is written is not"
+        );
+        assert_eq!(resolved.read_only[1], root.join("dotfiles/settings.json"));
+        assert_eq!(kind(&resolved.read_only[0]), None);
+        assert_eq!(kind(&resolved.write[1]), Some(FileType::Symlink));
+        assert!(make_folder(&root.join("git/modules/planted/new")).is_err());
+        assert!(open_file(&root.join("git/modules/planted/x"), OFlags::CREATE, Mode::RUSR).is_err());
+        assert_eq!(std::fs::read_dir(root.join("secret")).unwrap().count(), 1, "nothing was made there");
+    }
+
+    #[test]
+    fn no_names_and_no_mode_keep_a_file_in_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        for name in ["planted", "planted-1", "planted-2"] {
+            File::create(root.join(name)).unwrap();
+        }
+        rustix::fs::chmod(root.as_str(), Mode::RUSR | Mode::XUSR).unwrap();
+        let aside = rename(&root.join("planted"), (1..).map(|number| format!("planted-{number}"))).unwrap();
+        assert_eq!(aside, root.join("planted-3"));
+        assert_eq!(kind(&root.join("planted")), None);
+    }
+}
