@@ -199,41 +199,83 @@ fn protected(own: &Utf8Path, worktree: &Utf8Path) -> Vec<Option<String>> {
     paths.iter().map(|path| fs::read_to_string(path).ok()).collect()
 }
 
-/// Where each agent keeps its login, and beside it files that other sessions of the agent or other programs run, or in whose
-/// folder they run git.
-const LOGINS: [(AgentKind, &str, &[&str]); 4] = [
-    (
-        AgentKind::Claude,
-        ".claude/.credentials.json",
-        &["shell-snapshots/x", "chrome/chrome-native-host", "ide/1.lock"],
-    ),
-    (AgentKind::Codex, ".codex/auth.json", &["tmp/x", "work.config.toml"]),
-    (AgentKind::Opencode, ".local/share/opencode/auth.json", &["snapshot/x", "node_modules/x/index.js"]),
-    (AgentKind::Gemini, ".gemini/oauth_creds.json", &["history/x"]),
+/// The home of an agent.
+struct AgentHome {
+    kind: AgentKind,
+    login: &'static str,
+    /// Beside it: what other sessions of the agent or other programs run, or in whose folder they run git.
+    run_later: &'static [&'static str],
+    /// A file that the agent writes, and a folder in which it leaves a symbolic link.
+    data: (&'static str, &'static str),
+}
+
+const HOMES: [AgentHome; 4] = [
+    AgentHome {
+        kind: AgentKind::Claude,
+        login: ".claude/.credentials.json",
+        run_later: &[
+            "shell-snapshots/x",
+            "chrome/chrome-native-host",
+            "ide/1.lock",
+            "scripts/deep/notify.sh",
+            ".config.json",
+        ],
+        data: ("file-history/p/mine.sh", "projects"),
+    },
+    AgentHome {
+        kind: AgentKind::Codex,
+        login: ".codex/auth.json",
+        run_later: &[
+            "tmp/x",
+            "work.config.toml",
+            "scripts/deep/notify.sh",
+            "automations/x",
+            ".tmp/plugins/x",
+        ],
+        data: ("sessions/2026/x.jsonl", "sessions/2026"),
+    },
+    AgentHome {
+        kind: AgentKind::Opencode,
+        login: ".local/share/opencode/auth.json",
+        run_later: &["snapshot/x", "node_modules/x/index.js", "scripts/deep/notify.sh"],
+        data: ("storage/part/x.json", "log"),
+    },
+    AgentHome {
+        kind: AgentKind::Gemini,
+        login: ".gemini/oauth_creds.json",
+        run_later: &["history/x", "antigravity/mcp_config.json", "scripts/deep/notify.sh"],
+        data: ("tmp/p/chats/x.json", "tmp/p"),
+    },
 ];
 
-/// A login that its agent replaces is replaced in the user's home; a program that settings may name is not, and neither is
-/// what other sessions run.
+/// A login that its agent replaces is replaced in the user's home, and its data are written; a program that settings may
+/// name is not, and neither is what other sessions run. No link stays.
 fn logins(home: &Utf8Path, places: &Places, mechanism: Mechanism, port: u16) -> u32 {
     let mut failed = 0;
-    for (kind, login, run_later) in LOGINS {
+    for AgentHome { kind, login, run_later, data } in HOMES {
         let path = home.join(login);
+        let beside = |name: &str| path.parent().unwrap().join(name);
         write(&path, "old");
-        let mut kept = vec![path.with_file_name("statusline.sh")];
+        let mut kept = vec![beside("statusline.sh")];
         if mechanism == Mechanism::Namespaces {
-            kept.extend(run_later.iter().map(|name| path.parent().unwrap().join(name)));
+            kept.extend(run_later.iter().map(|name| beside(name)));
         }
         kept.iter().for_each(|path| write(path, "mine"));
+        write(beside(data.0), "mine");
         let (outcome, said) = run(&plan(places, mechanism, Role::Agent(kind), login, port));
         let now = fs::read_to_string(&path).unwrap();
-        let is_kept = kept.iter().all(|path| fs::read_to_string(path).unwrap() == "mine");
+        let changed: Vec<_> =
+            kept.iter().filter(|path| fs::read_to_string(path).ok().as_deref() != Some("mine")).collect();
+        let link = beside(data.1).join("planted");
+        let is_written = fs::read_to_string(beside(data.0)).unwrap() != "mine";
+        let is_removed =
+            said.contains(&format!("{link} was a link that the program made")) && !link.is_symlink();
         let expected = if mechanism == Mechanism::Namespaces { "new" } else { "new, with settings" };
-        let is_right = outcome == Outcome::Open && now == expected && is_kept;
+        let is_right =
+            outcome == Outcome::Open && now == expected && changed.is_empty() && is_written && is_removed;
         failed += u32::from(!is_right);
-        println!(
-            "{mechanism:?} {login}: {now}{}",
-            if is_right { String::new() } else { format!(" <-- WRONG\n{said}") }
-        );
+        let wrong = format!(" <-- WRONG: {changed:?} changed, data {is_written}, link {is_removed}\n{said}");
+        println!("{mechanism:?} {login}: {now}{}", if is_right { "" } else { &wrong });
     }
     failed
 }

@@ -7,7 +7,10 @@ mod places;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-use agents::{CLAUDE_CONFIG, agent_caches, agent_home, agent_placeholder, agent_sessions};
+use agents::{
+    CLAUDE_CONFIG, CLAUDE_DEBUG, agent_caches, agent_data, agent_hidden, agent_home, agent_layers,
+    agent_placeholder, agent_sessions,
+};
 use git::{
     ALTERNATES, GIT_MADE, GIT_OF_COMMITS, GIT_PLACEHOLDERS, GIT_PROTECTED, GIT_WRITTEN, WORKTREE_PROTECTED,
 };
@@ -82,8 +85,11 @@ pub struct Policy {
     /// Cannot be written, renamed or removed; without namespaces, files are put back when the process has ended. One that
     /// is missing, and that the process creates, is put aside then.
     pub read_only: Vec<Utf8PathBuf>,
-    /// Folders whose programs are protected likewise: settings of the agent may name them.
+    /// Folders whose programs are protected likewise, and their folders that hold some: settings of the agent may name them.
     pub programs_in: Vec<Utf8PathBuf>,
+    /// Folders that the agent writes all the time, in which no program is looked for.
+    #[serde(default)]
+    pub data: Vec<Utf8PathBuf>,
     /// Folders in which no new symbolic link stays, and whether it is looked for below them: a program outside would write
     /// where it leads.
     pub no_links: Vec<(Utf8PathBuf, bool)>,
@@ -111,6 +117,15 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether a path in one of the folders of programs is protected if it is a program, or a folder that holds one. What
+    /// another rule is about is not.
+    #[must_use]
+    pub fn protects_programs_at(&self, path: &Utf8Path) -> bool {
+        let rules =
+            [&self.write, &self.hide, &self.show, &self.read_only, &self.caches, &self.private, &self.data];
+        !rules.into_iter().flatten().any(|rule| rule == path)
+    }
+
     /// Whether a path is not seen: the rule that is nearest to it decides.
     #[must_use]
     pub fn hides(&self, path: &Utf8Path) -> bool {
@@ -166,24 +181,31 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
             home(names).into_iter().chain(own).collect::<Vec<_>>()
         };
         let homes = with_own(names, &places.agent_homes);
-        let caches = with_own(agent_caches(kind), &places.agent_caches);
+        let mut caches = with_own(agent_caches(kind), &places.agent_caches);
         if role == Role::Agent(kind) {
+            let in_homes = |names| homes.iter().flat_map(|home| below(home, names)).collect::<Vec<_>>();
+            caches.extend(in_homes(agent_layers(kind)));
             policy.make.extend(caches.iter().cloned());
             match spec.mechanism {
                 Mechanism::Namespaces => {
-                    let own: Vec<_> =
-                        homes.iter().flat_map(|home| below(home, agent_sessions(kind))).collect();
+                    let own = in_homes(agent_sessions(kind));
                     policy.make.extend(own.iter().cloned());
                     policy.private.extend(own);
                     policy.caches.extend(caches);
                 }
                 Mechanism::Files => policy.write.extend(caches),
             }
-            let run_later: Vec<_> = homes.iter().flat_map(|home| below(home, run_later)).collect();
+            let run_later = in_homes(run_later);
             policy.placeholders.extend(run_later.iter().cloned().filter_map(agent_placeholder));
             policy.read_only.extend(run_later);
+            let hidden = in_homes(agent_hidden(kind));
+            policy.placeholders.extend(hidden.iter().map(|path| (path.clone(), None)));
+            policy.hide.extend(hidden);
             policy.programs_in.clone_from(&homes);
+            policy.data = in_homes(agent_data(kind));
             policy.no_links.extend(homes.iter().map(|home| (home.clone(), false)));
+            let data = policy.data.iter().filter(|path| path.file_name() != Some(CLAUDE_DEBUG));
+            policy.no_links.extend(data.map(|path| (path.clone(), true)));
             // The agent would make them when it is first run.
             policy.make.extend(homes.iter().cloned());
             policy.write.extend(homes);
@@ -208,6 +230,11 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         list.dedup();
     }
     policy
+}
+
+/// What is hidden below a folder of the user's home, by its path in there: a variable can name another folder instead.
+pub fn hidden_below(folder: &str) -> impl Iterator<Item = &'static Utf8Path> {
+    HIDDEN.iter().filter_map(move |path| Utf8Path::new(path).strip_prefix(folder).ok())
 }
 
 fn paths(names: &[&str]) -> Vec<Utf8PathBuf> {

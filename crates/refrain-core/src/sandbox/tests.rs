@@ -69,6 +69,9 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/work/project/.git/modules/lib/commondir", "read-only", "read-only")]
 #[case("/home/ada/.authinfo", "hidden", "hidden")]
 #[case("/home/ada/.var/app/org.mozilla.firefox", "hidden", "hidden")]
+#[case("/home/ada/.config/mozilla/firefox/p/logins.json", "hidden", "hidden")]
+#[case("/home/ada/.librewolf/p/logins.json", "hidden", "hidden")]
+#[case("/home/ada/.local/state/bash/history", "hidden", "hidden")]
 #[case("/work/project/.git/refrain/loops", "hidden", "hidden")]
 #[case("/work/project/.git/modules/lib/objects/ab", "writable", "read-only")]
 #[case("/work/project/.git/modules/lib/config", "read-only", "read-only")]
@@ -128,6 +131,18 @@ fn the_defaults_are_those_of_the_design(#[case] path: &str, #[case] agent: &str,
 #[case(AgentKind::Opencode, "/home/ada/.config/opencode/node_modules/x/index.js", "read-only")]
 #[case(AgentKind::Claude, "/home/ada/.claude/chrome/chrome-native-host", "read-only")]
 #[case(AgentKind::Claude, "/home/ada/.claude/ide/4711.lock", "private")]
+#[case(AgentKind::Claude, "/home/ada/.claude/.config.json", "read-only")]
+#[case(AgentKind::Claude, "/home/ada/.claude/project-settings/x", "read-only")]
+#[case(AgentKind::Claude, "/home/ada/.claude/bridge-spawn/x", "private")]
+#[case(AgentKind::Codex, "/home/ada/.codex/automations/x/automation.toml", "read-only")]
+#[case(AgentKind::Codex, "/srv/codex/.tmp/plugins/x", "cache")]
+#[case(AgentKind::Opencode, "/home/ada/.config/opencode/tui.json", "read-only")]
+#[case(AgentKind::Opencode, "/home/ada/.config/opencode/config", "read-only")]
+#[case(AgentKind::Gemini, "/home/ada/.gemini/antigravity/mcp_config.json", "read-only")]
+#[case(AgentKind::Gemini, "/home/ada/.gemini/config/mcp_config.json", "read-only")]
+#[case(AgentKind::Gemini, "/home/ada/.gemini/acknowledgments/agents.json", "read-only")]
+#[case(AgentKind::Gemini, "/home/ada/.gemini/antigravity-browser-profile/Default/Cookies", "hidden")]
+#[case(AgentKind::Gemini, "/home/ada/.gemini/cli-browser-profile/Default/Cookies", "private")]
 #[case(AgentKind::Gemini, "/home/ada/.gemini/history/x/.git/config", "cache")]
 #[case(AgentKind::Gemini, "/home/ada/.gemini/tmp/bin/rg", "read-only")]
 #[case(AgentKind::Codex, "/srv/codex/tmp/arg0/apply_patch", "private")]
@@ -139,6 +154,45 @@ fn files_that_other_sessions_use_cannot_be_changed(
 ) {
     let policy = policy(&SandboxSpec::default(), Role::Agent(kind), &places());
     assert_eq!(access(&policy, path), expected);
+}
+
+#[test]
+fn what_is_hidden_is_hidden_where_variables_place_it() {
+    let names = |folder| hidden_below(folder).map(camino::Utf8Path::as_str).collect::<Vec<_>>();
+    assert!(["gh", "mozilla", "git/credentials"].iter().all(|name| names(".config").contains(name)));
+    assert!(names(".local/share").contains(&"keyrings") && !names(".local/share").contains(&"gh"));
+}
+
+#[rstest]
+#[case("/home/ada/.claude/scripts", true)]
+#[case("/home/ada/.claude/statusline.sh", true)]
+#[case("/home/ada/.claude/projects", false)]
+#[case("/home/ada/.claude/shell-snapshots", false)]
+#[case("/home/ada/.claude/hooks", false)]
+#[case("/home/ada/.claude/own", false)]
+fn programs_are_looked_for_where_no_rule_says_more(#[case] path: &str, #[case] expected: bool) {
+    let spec = SandboxSpec { write: vec!["/home/ada/.claude/own".into()], ..SandboxSpec::default() };
+    assert_eq!(policy(&spec, CLAUDE, &places()).protects_programs_at(path.into()), expected);
+}
+
+#[rstest]
+#[case(CLAUDE, "/home/ada/.claude", Some(false))]
+#[case(CLAUDE, "/home/ada/.claude/projects", Some(true))]
+#[case(CLAUDE, "/home/ada/.claude/debug", None)]
+#[case(CLAUDE, "/home/ada/.codex/sessions", None)]
+#[case(Role::Agent(AgentKind::Codex), "/srv/codex/sessions", Some(true))]
+#[case(Role::Agent(AgentKind::Opencode), "/home/ada/.local/share/opencode/storage", Some(true))]
+#[case(Role::Agent(AgentKind::Gemini), "/home/ada/.gemini/tmp", Some(true))]
+#[case(CLAUDE, "/work/project/.git/logs", Some(true))]
+#[case(Role::Gate, "/home/ada/.claude/projects", None)]
+fn no_link_stays_where_later_sessions_write(
+    #[case] role: Role,
+    #[case] path: &str,
+    #[case] is_deep: Option<bool>,
+) {
+    let policy = policy(&SandboxSpec::default(), role, &places());
+    let found = policy.no_links.iter().find(|(folder, _)| folder == path);
+    assert_eq!(found.map(|(_, is_deep)| *is_deep), is_deep);
 }
 
 #[rstest]
@@ -287,6 +341,8 @@ fn git_writes_its_objects_and_sees_no_agent(#[case] path: &str, #[case] expected
 #[case(CLAUDE, "/home/ada/.claude/settings.json", Some(Some("{}\n")))]
 #[case(CLAUDE, "/home/ada/.claude/commands", Some(None))]
 #[case(CLAUDE, "/home/ada/.claude/.claude.json", None)]
+#[case(CLAUDE, "/home/ada/.claude/.config.json", None)]
+#[case(Role::Agent(AgentKind::Gemini), "/home/ada/.gemini/antigravity-browser-profile", Some(None))]
 #[case(CLAUDE, "/home/ada/.codex/config.toml", None)]
 #[case(Role::Agent(AgentKind::Codex), "/home/ada/.codex/.env", Some(Some("")))]
 #[case(Role::Git, "/work/project/.git/commondir", Some(Some(".\n")))]

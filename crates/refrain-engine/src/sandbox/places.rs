@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
-use refrain_core::sandbox::{GitFolders, Mechanism, Places};
+use refrain_core::sandbox::{GitFolders, Mechanism, Places, hidden_below};
 use refrain_core::spec::AgentKind;
 
 use crate::Host;
@@ -30,14 +30,11 @@ const CACHES: [(&str, &str, AgentKind); 2] = [
     ("XDG_DATA_HOME", "opencode/snapshot", AgentKind::Opencode),
 ];
 
+/// Variables that say where programs keep what is hidden, and where that is without them.
+const BASES: [(&str, &str); 3] =
+    [("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"), ("XDG_STATE_HOME", ".local/state")];
 /// Variables that say where credentials are, and their path in there.
-const CREDENTIALS: [(&str, &str); 20] = [
-    ("XDG_CONFIG_HOME", "gcloud"),
-    ("XDG_CONFIG_HOME", "gh"),
-    ("XDG_CONFIG_HOME", "glab-cli"),
-    ("XDG_CONFIG_HOME", "op"),
-    ("XDG_CONFIG_HOME", "git/credentials"),
-    ("XDG_DATA_HOME", "keyrings"),
+const CREDENTIALS: [(&str, &str); 14] = [
     ("GNUPGHOME", ""),
     ("GH_CONFIG_DIR", ""),
     ("CLOUDSDK_CONFIG", ""),
@@ -82,6 +79,9 @@ pub(super) fn places(
         named.collect()
     };
     let credentials = CREDENTIALS.iter().flat_map(|(name, inside)| named_by(env, name, inside));
+    let in_bases = BASES.iter().flat_map(|(name, usual)| {
+        hidden_below(usual).flat_map(|inside| named_by(env, name, inside.as_str()))
+    });
     Places {
         home: variable(env, "HOME").map_or_else(|| "/nonexistent".into(), Utf8PathBuf::from),
         checkout,
@@ -89,7 +89,7 @@ pub(super) fn places(
         worktree: spec.worktree.clone(),
         git,
         modules,
-        credentials: credentials.collect(),
+        credentials: credentials.chain(in_bases).collect(),
         own: vec![
             host.data_home.clone(),
             host.state_home.clone(),

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{ReadDirUtf8, Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use refrain_core::sandbox::{Mechanism, Policy};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -40,11 +40,11 @@ impl Originals {
         let (mut there, missing): (Vec<_>, Vec<_>) =
             policy.read_only.iter().cloned().partition(|path| kind(path).is_some());
         let placeholders = policy.placeholders.clone();
-        there.extend(programs(policy));
         let files = match policy.mechanism {
             // Nothing there can be changed.
             Mechanism::Namespaces => Vec::new(),
             Mechanism::Files => {
+                there.extend(programs(policy));
                 let file = |path: Utf8PathBuf| read_file(&path).map(|file| (path, file));
                 there.into_iter().filter_map(file).collect()
             }
@@ -165,9 +165,16 @@ pub fn restore_left(folder: &Utf8Path) -> Restored {
 fn links(folders: &[(Utf8PathBuf, bool)]) -> BTreeSet<Utf8PathBuf> {
     let (mut found, mut open) = (BTreeSet::new(), folders.to_vec());
     while let Some((folder, is_deep)) = open.pop() {
-        if kind(&folder) == Some(FileType::Symlink) {
-            found.insert(folder);
-            continue;
+        match kind(&folder) {
+            Some(FileType::Symlink) => {
+                found.insert(folder);
+                continue;
+            }
+            // A program that writes it can refuse to have it listed and changed.
+            Some(FileType::Directory) => {
+                let _ = paths::open(&folder).and_then(|folder| paths::open_to_owner(&folder));
+            }
+            _ => continue,
         }
         let Ok(listed) = paths::open_file(&folder, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) else {
             continue;
@@ -186,21 +193,60 @@ fn links(folders: &[(Utf8PathBuf, bool)]) -> BTreeSet<Utf8PathBuf> {
     found
 }
 
+/// What is below a folder, through no link; with an error for a folder that cannot be read.
+fn entries_below(folder: &Utf8Path) -> impl Iterator<Item = io::Result<Utf8DirEntry>> {
+    let (mut open, mut current) = (vec![folder.to_owned()], None::<ReadDirUtf8>);
+    std::iter::from_fn(move || {
+        loop {
+            if let Some(next) = current.as_mut().and_then(Iterator::next) {
+                if let Ok(entry) = &next
+                    && entry.file_type().is_ok_and(|kind| kind.is_dir())
+                {
+                    open.push(entry.path().to_owned());
+                }
+                return Some(next);
+            }
+            current = match open.pop()?.read_dir_utf8() {
+                Ok(entries) => Some(entries),
+                Err(error) => return Some(Err(error)),
+            };
+        }
+    })
+}
+
 /// Endings of scripts that are started by their language, and of settings that the user can choose, which name programs.
 const SCRIPTS: [&str; 9] = ["sh", "bash", "zsh", "py", "js", "mjs", "ts", "rb", "toml"];
+/// How many entries of a folder are looked at. One with more is protected as if it held a program.
+const MOST_ENTRIES: usize = 4096;
 
-/// The programs that lie in folders of the policy.
+/// The programs that lie in folders of the policy, and the folders there that hold programs.
 pub(crate) fn programs(policy: &Policy) -> Vec<Utf8PathBuf> {
     let entries = policy.programs_in.iter().filter_map(|folder| folder.read_dir_utf8().ok()).flatten();
     let paths = entries.flatten().map(|entry| entry.path().to_owned());
-    let is_program = |path: &Utf8PathBuf| {
-        let metadata = path.metadata().ok().filter(fs::Metadata::is_file);
-        metadata.is_some_and(|metadata| {
-            metadata.permissions().mode() & 0o111 != 0
-                || path.extension().is_some_and(|it| SCRIPTS.contains(&it))
-        })
+    let is_protected = |path: &Utf8PathBuf| {
+        policy.protects_programs_at(path)
+            && path.metadata().is_ok_and(|metadata| match policy.mechanism {
+                Mechanism::Namespaces if metadata.is_dir() => holds_programs(path, MOST_ENTRIES),
+                Mechanism::Namespaces | Mechanism::Files => is_program(path, &metadata),
+            })
     };
-    paths.filter(is_program).collect()
+    paths.filter(is_protected).collect()
+}
+
+fn is_program(path: &Utf8Path, metadata: &fs::Metadata) -> bool {
+    let is_executable = || metadata.permissions().mode() & 0o111 != 0;
+    metadata.is_file() && (is_executable() || path.extension().is_some_and(|it| SCRIPTS.contains(&it)))
+}
+
+/// Whether a folder holds a program, however deep. What cannot be looked at may be one.
+fn holds_programs(folder: &Utf8Path, most: usize) -> bool {
+    let may_be_program = |entry: io::Result<Utf8DirEntry>| {
+        let Ok(entry) = entry else { return true };
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let metadata = entry.path().metadata();
+        metadata.is_ok_and(|metadata| is_program(entry.path(), &metadata) || is_link && metadata.is_dir())
+    };
+    entries_below(folder).enumerate().any(|(number, entry)| number >= most || may_be_program(entry))
 }
 
 /// The content of a regular file; none if it is something else.
@@ -266,6 +312,68 @@ mod tests {
         write(&planted, "of the user");
         assert_eq!(restore_left(&records).lines, [""; 0], "once");
         assert!(planted.exists());
+    }
+
+    fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        (dir, root)
+    }
+
+    fn write(path: &Utf8Path, mode: u32) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        File::create(path).unwrap().set_permissions(Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_holds_a_program_is_protected_and_data_are_not() {
+        let (_dir, home) = folder();
+        for name in ["statusline.sh", "scripts/deep/notify.py", "data/hook.sh", "notes/text.md", "auth.json"]
+        {
+            write(&home.join(name), 0o644);
+        }
+        write(&home.join("ccline/ccline"), 0o755);
+        write(&home.join("hidden/run.sh"), 0o644);
+        let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, home.join(name)).unwrap();
+        link("scripts", "linked");
+        link("notes", "linked-notes");
+        write(&home.join("leading/text.md"), 0o644);
+        link("../notes", "leading/folder");
+        assert!(!holds_programs(&home.join("notes"), 1) && holds_programs(&home.join("notes"), 0));
+        let policy = Policy {
+            programs_in: vec![home.clone()],
+            data: vec![home.join("data")],
+            hide: vec![home.join("hidden")],
+            ..Policy::default()
+        };
+        let protected = |mechanism| {
+            let mut paths = programs(&Policy { mechanism, ..policy.clone() });
+            paths.sort();
+            paths.into_iter().map(|path| path.strip_prefix(&home).unwrap().to_string()).collect::<Vec<_>>()
+        };
+        let expected = ["ccline", "leading", "linked", "scripts", "statusline.sh"];
+        assert_eq!(protected(Mechanism::Namespaces), expected);
+        assert_eq!(protected(Mechanism::Files), ["statusline.sh"], "a folder cannot be put back");
+    }
+
+    #[test]
+    fn a_link_is_found_in_a_folder_that_a_program_made_inaccessible() {
+        let (_dir, home) = folder();
+        write(&home.join("data/deep/er/text"), 0o644);
+        std::os::unix::fs::symlink("/usr", home.join("data/before")).unwrap();
+        let policy = Policy { no_links: vec![(home.join("data"), true)], ..Policy::default() };
+        let originals = Originals::read(&policy);
+        let planted = home.join("data/deep/er/planted");
+        std::os::unix::fs::symlink("/usr", &planted).unwrap();
+        let mode = |name: &str, mode| {
+            fs::set_permissions(home.join(name), Permissions::from_mode(mode)).unwrap();
+        };
+        mode("data/deep/er", 0o111);
+        mode("data/deep", 0o600);
+        let removed = format!("{planted} was a link that the program made; it is removed");
+        assert_eq!(originals.restore().lines, [removed]);
+        assert!(!planted.is_symlink() && home.join("data/before").is_symlink());
+        assert_eq!(originals.restore().lines, [""; 0]);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(crate) fn resolve(policy: &Policy) -> Policy {
         write: places(&policy.write),
         read_only: places(&policy.read_only),
         programs_in: places(&policy.programs_in),
+        data: places(&policy.data),
+        caches: places(&policy.caches),
         no_links: policy.no_links.iter().map(|(path, is_deep)| (place(path), *is_deep)).collect(),
         hide: policy.hide.iter().map(|path| existing(path)).collect(),
         show: places(&policy.show),

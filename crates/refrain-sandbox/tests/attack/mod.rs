@@ -415,8 +415,25 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
                 "snapshot/x",
                 "node_modules/x/index.js",
                 "history/x",
+                "scripts/deep/notify.sh",
+                ".config.json",
+                "automations/x",
+                ".tmp/plugins/x",
+                "antigravity/mcp_config.json",
+                "file-history/p/mine.sh",
+                "sessions/2026/x.jsonl",
+                "storage/part/x.json",
+                "tmp/p/chats/x.json",
             ] {
                 let _ = write(path.with_file_name(name));
+            }
+            for name in ["projects", "sessions/2026", "log", "tmp/p"] {
+                let folder = path.with_file_name(name);
+                let mode = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode));
+                let _ = fs::create_dir_all(&folder).and_then(|()| mode(0o700));
+                let _ = std::os::unix::fs::symlink(home.join(".bashrc"), folder.join("planted"));
+                // Where it is not found by a look into the folder, and not removed either.
+                let _ = mode(0o111);
             }
             // Settings that the user has not: another session would read them at once.
             let settings = match login {

@@ -45,6 +45,8 @@ fn works_in_a_sandbox(agent: Agent) {
     assert!(!bench.sandbox.root().join("home/outside").exists());
     assert_eq!(std::fs::read_to_string(&config).expect("it is kept"), before);
     used(&status, agent, 3);
+    let said = bench.sandbox.kept_text("job", "0001", "stderr.log");
+    assert!(!said.contains("refrain: sandbox:"), "nothing of its own home is put aside or removed: {said}");
 }
 
 #[test]

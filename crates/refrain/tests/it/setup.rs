@@ -12,4 +12,5 @@ pub(crate) mod newcomer;
 pub(crate) mod projects;
 pub(crate) mod sandbox;
 pub(crate) mod sandbox_git;
+pub(crate) mod sandbox_homes;
 pub(crate) mod sandbox_verbs;
