@@ -111,11 +111,17 @@ pub fn is_stopped(process: Process) -> bool {
 
 /// Whether that process lives; none if it belongs to another machine and cannot be seen from here.
 pub fn is_alive(identity: &Identity) -> Option<bool> {
+    seen(identity).map(|stat| stat.is_some())
+}
+
+/// That process as it is now, if it lives; none if it belongs to another machine and cannot be seen from here.
+pub fn seen(identity: &Identity) -> Option<Option<Stat>> {
     if identity.host != host() {
         return None;
     }
-    let same_boot = identity.boot == system::boot();
-    Some(same_boot && is_running(identity.process))
+    let is_it = |stat: &Stat| !stat.zombie && stat.process == identity.process;
+    let is_of_this_boot = identity.boot == system::boot();
+    Some(is_of_this_boot.then(|| stat(identity.process.pid)).flatten().filter(is_it))
 }
 
 fn host() -> String {

@@ -66,6 +66,10 @@ impl Pane {
         self.top = (top < last).then_some(top);
     }
 
+    pub(crate) fn show_beginning(&mut self) {
+        self.top = Some(0);
+    }
+
     fn last_top(&self, rows: usize) -> usize {
         self.lines.len().saturating_sub(rows)
     }

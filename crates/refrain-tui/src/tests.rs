@@ -23,6 +23,7 @@ use crate::update::{Effect, LoopUpdate, Message, update};
 
 mod beside;
 mod forms;
+mod panels;
 
 struct Nobody;
 

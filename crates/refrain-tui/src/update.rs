@@ -146,6 +146,10 @@ fn take(model: &mut Model, message: Message) -> Vec<Effect> {
             {
                 let mut text = Pane::default();
                 text.push(&printed.unwrap_or_else(|why| why));
+                // A log is read from its end, what changed from its beginning.
+                if what == LoopText::Changes {
+                    text.show_beginning();
+                }
                 one.text = Some(text);
             }
             Vec::new()

@@ -150,6 +150,15 @@ pub fn grouped(number: u64) -> String {
         .collect()
 }
 
+/// A large number, short: `940`, `12.3k`, `4.1M`.
+pub fn thousands(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", number / 1_000, number % 1_000 / 100),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}
+
 /// The name that was probably meant: at most a third of it is different, or one of two characters.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let rated = names.into_iter().map(|known| (strsim::damerau_levenshtein(name, known), known));
@@ -184,6 +193,15 @@ mod tests {
     #[case::zero_width_is_a_format_character("a\u{200b}b", "a\u{200b}b")]
     fn control_characters_do_not_get_through(#[case] text: &str, #[case] shown: &str) {
         assert_eq!(printable(text), shown);
+    }
+
+    #[rstest]
+    #[case(0, "0", "0")]
+    #[case(999, "999", "999")]
+    #[case(10_000, "10,000", "10.0k")]
+    #[case(4_199_999, "4,199,999", "4.1M")]
+    fn large_numbers_are_readable(#[case] number: u64, #[case] whole: &str, #[case] short: &str) {
+        assert_eq!((grouped(number).as_str(), thousands(number).as_str()), (whole, short));
     }
 
     #[rstest]

@@ -19,17 +19,24 @@ pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     {
         return Alive { runner: is_session_alive(session), ..Alive::default() };
     }
-    let runner = is_driven(dir, state.runner.as_ref());
+    // Looked up once: a list does it for each loop that runs.
+    let seen = state.runner.as_ref().and_then(identity::seen);
+    let runner = is_held(dir, seen.map(|stat| stat.is_some()));
     let spawned = state.in_flight().and_then(|flight| flight.spawned).map(|(process, _)| process);
     let orphan = spawned.filter(|agent| runner == Some(false) && identity::is_running(*agent));
-    let stopped = runner == Some(true) && is_stopped(state.runner.as_ref());
+    let stopped = runner == Some(true) && seen.flatten().is_some_and(|stat| stat.stopped);
     Alive { runner, orphan: orphan.map(|agent| agent.pid), stopped }
 }
 
 /// Whether the runner of what lies there lives; none where that is not known.
 pub(crate) fn is_driven(dir: &LoopDir, runner: Option<&Identity>) -> Option<bool> {
+    is_held(dir, runner.and_then(identity::is_alive))
+}
+
+/// The same, if it is known whether its process lives.
+fn is_held(dir: &LoopDir, is_alive: Option<bool>) -> Option<bool> {
     // A process that lives may have given it up, and of one on another machine nothing is known: the lock says more.
-    let alive = runner.and_then(identity::is_alive).filter(|alive| !alive || !RunnerLock::is_free(dir));
+    let alive = is_alive.filter(|alive| !alive || !RunnerLock::is_free(dir));
     alive.or_else(|| RunnerLock::is_free(dir).then_some(false))
 }
 

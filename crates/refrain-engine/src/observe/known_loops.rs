@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopState;
 use refrain_core::view::Alive;
-use refrain_store::catalog::{Brief, KnownJournals};
+use refrain_store::catalog::{Brief, KnownJournals, Stamp};
 
 /// Shared by all its copies.
 #[derive(Clone, Debug, Default)]
@@ -28,11 +28,19 @@ struct Rows {
     most: usize,
 }
 
-/// Goals by the first line of the journal.
+/// Goals by the loop's folder.
 #[derive(Debug, Default)]
 struct Goals {
-    known: HashMap<[u8; 32], Arc<str>>,
+    known: HashMap<Utf8PathBuf, Goal>,
     bytes: usize,
+}
+
+/// A goal, with all that it follows from: the first line of a journal, which is as it was if the whole journal is.
+#[derive(Debug)]
+struct Goal {
+    stamp: Option<Stamp>,
+    line: blake3::Hash,
+    goal: Arc<str>,
 }
 
 /// A row, with all that it follows from.
@@ -78,24 +86,37 @@ impl KnownLoops {
         Ok(row)
     }
 
-    /// The goal that a journal's first line tells.
+    /// The goal of the loop in this folder, whose journal has this stamp, if that is known: `first` reads the journal's
+    /// first line, and `make` what that tells.
     pub(crate) fn goal<E>(
         &self,
-        line: &[u8],
-        make: impl FnOnce() -> Result<String, E>,
+        folder: &Utf8Path,
+        stamp: Option<Stamp>,
+        first: impl FnOnce() -> Result<Vec<u8>, E>,
+        make: impl FnOnce(&[u8]) -> Result<String, E>,
     ) -> Result<Arc<str>, E> {
         let goals = || self.0.goals.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = *blake3::hash(line).as_bytes();
-        if let Some(goal) = goals().known.get(&of) {
-            return Ok(Arc::clone(goal));
+        let known = |is_it: &dyn Fn(&Goal) -> bool| {
+            let mut goals = goals();
+            let known = goals.known.get_mut(folder).filter(|known| is_it(known))?;
+            known.stamp = stamp.or(known.stamp);
+            Some(Arc::clone(&known.goal))
+        };
+        if let Some(goal) = known(&|known| stamp.is_some() && known.stamp == stamp) {
+            return Ok(goal);
         }
-        let goal = Arc::<str>::from(make()?);
+        let first = first()?;
+        let line = blake3::hash(&first);
+        if let Some(goal) = known(&|known| known.line == line) {
+            return Ok(goal);
+        }
+        let goal = Arc::<str>::from(make(&first)?);
         let mut goals = goals();
         if goals.bytes + goal.len() > MOST_GOALS {
             *goals = Goals::default();
         }
         goals.bytes += goal.len();
-        goals.known.insert(of, Arc::clone(&goal));
+        goals.known.insert(folder.to_owned(), Goal { stamp, line, goal: Arc::clone(&goal) });
         Ok(goal)
     }
 }
@@ -109,12 +130,15 @@ mod tests {
     #[test]
     fn a_goal_is_read_once_for_each_first_line() {
         let known = KnownLoops::default();
-        let goal =
-            |line: &[u8], says: &str| known.goal(line, || Ok::<_, Infallible>(says.to_owned())).unwrap();
-        assert_eq!(&*goal(b"a", "Mend it."), "Mend it.");
-        assert_eq!(&*goal(b"a", "another"), "Mend it.", "it was read from the same bytes");
-        assert_eq!(&*goal(b"b", "another"), "another");
-        assert_eq!(known.goal(b"c", || Err("damaged")), Err("damaged"));
-        assert_eq!(&*goal(b"c", "restored"), "restored", "an error is not kept");
+        let goal = |folder: &str, line: &[u8], says: &str| {
+            let make = |_: &[u8]| Ok::<_, Infallible>(says.to_owned());
+            known.goal(folder.into(), None, || Ok(line.to_vec()), make).unwrap()
+        };
+        assert_eq!(&*goal("a", b"1", "Mend it."), "Mend it.");
+        assert_eq!(&*goal("a", b"1", "another"), "Mend it.", "it was read from the same bytes");
+        assert_eq!(&*goal("a", b"2", "another"), "another");
+        assert_eq!(&*goal("b", b"2", "the same"), "the same");
+        assert_eq!(known.goal("c".into(), None, || Ok(Vec::new()), |_| Err("damaged")), Err("damaged"));
+        assert_eq!(&*goal("c", b"", "restored"), "restored", "an error is not kept");
     }
 }

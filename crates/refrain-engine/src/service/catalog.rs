@@ -81,7 +81,6 @@ impl Service {
     pub fn list_each_with_cost(services: &[Self], since: Timestamp) -> Result<Vec<CostedList>, EngineError> {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {
-            catalog.knowing(first.known.journals());
             catalog.read_at_once()?;
             let listed = |service: &Self| {
                 let (project, signing) = (&service.project, service.host.signing());
@@ -94,14 +93,14 @@ impl Service {
             };
             services.iter().map(listed).collect()
         };
-        Ok(catalog::with(&first.host.data_home, work)?)
+        Ok(catalog::with_known(&first.host.data_home, first.known.journals(), work)?)
     }
 
     /// Adds the status objects to rows that were listed without: a page shows few of thousands.
     pub fn add_objects(rows: &mut [(&Self, &mut Brief)]) -> Result<(), EngineError> {
         let Some((first, _)) = rows.first() else { return Ok(()) };
-        let data_home = first.host.data_home.clone();
-        catalog::with(&data_home, |catalog| {
+        let (data_home, known) = (first.host.data_home.clone(), first.known.clone());
+        catalog::with_known(&data_home, known.journals(), |catalog| {
             catalog.read_at_once()?;
             for (service, brief) in rows.iter_mut().filter(|(_, brief)| brief.object.is_none()) {
                 brief.object = catalog.object(&service.project, &brief.id)?;
@@ -175,7 +174,7 @@ impl Service {
                     Catalog::add_copy(&service.project, copy, since, &mut sums);
                 }
                 unread.extend(found.into_iter().filter_map(|found| match found {
-                    CatalogEntry::Stopped(_) | CatalogEntry::Open(..) => None,
+                    CatalogEntry::Stopped(_) | CatalogEntry::Open { .. } => None,
                     CatalogEntry::Damaged { name, error } => {
                         Some(service.damaged(&name, None, chain(&error)))
                     }
@@ -190,7 +189,7 @@ impl Service {
     fn take_copied(&self, found: &mut Vec<CatalogEntry>) -> Vec<LoopState> {
         let mut copies = Vec::new();
         found.retain(|found| {
-            let CatalogEntry::Open(_, state) = found else { return true };
+            let CatalogEntry::Open { state, .. } = found else { return true };
             let copy = self.copied_state(state);
             let is_here = copy.is_none();
             copies.extend(copy);
@@ -204,10 +203,10 @@ impl Service {
         let row = |found| {
             Ok(match found {
                 CatalogEntry::Stopped(brief) => ListEntry::Loop(brief),
-                CatalogEntry::Open(dir, state) => {
+                CatalogEntry::Open { dir, state, stamp } => {
                     let brief = |mut status: Status| {
                         let iterations = status.iterations.take().unwrap_or_default();
-                        Ok::<_, CatalogError>(Brief { iterations, ..status.try_into()? })
+                        Ok::<_, CatalogError>(Brief { iterations, stamp: Some(stamp), ..status.try_into()? })
                     };
                     let row = match self.last_copy(&state) {
                         Some(copy) => brief(copy)?,

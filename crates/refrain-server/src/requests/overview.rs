@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use refrain_core::text::squeeze;
 use refrain_core::view::usage::GroupBy;
-use refrain_core::view::{Group, Iteration, metrics};
+use refrain_core::view::{Group, Iteration, Kind, metrics};
 use refrain_engine::{Brief, ByKind, CostedList, Detail, ListEntry, Service, now};
 use serde::Deserialize;
 
@@ -57,6 +57,13 @@ pub(crate) struct Entry {
     pub(crate) facts: Facts,
     /// Of a loop that needs you or runs.
     pub(crate) iterations: Vec<Iteration>,
+}
+
+impl Entry {
+    /// Its goal; of a plan, whose tasks it does.
+    pub(crate) fn shown_goal(&self) -> String {
+        self.facts.tag.as_ref().map_or_else(|| self.goal.clone(), |tag| format!("the tasks of {tag}"))
+    }
 }
 
 /// The fields of a status object that a list shows.
@@ -126,10 +133,11 @@ impl RequestHandler {
             for row in rows {
                 match row {
                     ListEntry::Loop(brief) if is_whole || self.sees(service, &brief.id) => {
-                        let group = group(&brief);
+                        let facts = (!brief.has_stopped()).then(|| facts(&brief));
+                        let group = group(&brief, facts.as_ref());
                         counts[group as usize] += 1;
                         if shown.group.is_none_or(|wanted| wanted == group) {
-                            found.push((group, service, brief));
+                            found.push((group, service, brief, facts));
                         }
                     }
                     ListEntry::Loop(_) => {}
@@ -137,10 +145,10 @@ impl RequestHandler {
                 }
             }
         }
-        found.sort_by_key(|(group, _, brief)| (order(*group), std::cmp::Reverse(brief.updated_at)));
+        found.sort_by_key(|(group, _, brief, _)| (order(*group), std::cmp::Reverse(brief.updated_at)));
         let (mut entries, mut more, mut detailed, mut matching) = (Vec::new(), 0, 0, 0);
         let first = shown.page.saturating_mul(LIST_PAGE);
-        for (group, service, brief) in found {
+        for (group, service, brief, facts) in found {
             // A goal is read from disk: no further than the page goes.
             if entries.len() >= LIST_PAGE {
                 more += 1;
@@ -150,7 +158,7 @@ impl RequestHandler {
             if wanted.is_empty() && matching <= first {
                 continue;
             }
-            let goal = service.goal(&brief.id).map(|goal| short(&goal)).unwrap_or_default();
+            let goal = service.goal_of(&brief).map(|goal| short(&goal)).unwrap_or_default();
             let text = format!("{} {} {goal} {}", brief.id, brief.project, brief.reason);
             if !wanted.is_empty() && !text.to_lowercase().contains(&wanted) {
                 matching -= 1;
@@ -161,13 +169,12 @@ impl RequestHandler {
             }
             let is_detailed = order(group) < order(Group::Verified) && detailed < MOST_DETAILED;
             detailed += usize::from(is_detailed);
-            entries.push((service, group, brief, goal, is_detailed));
+            entries.push((service, group, brief, (goal, facts, is_detailed)));
         }
         let mut rows: Vec<_> =
-            entries.iter_mut().map(|(service, _, brief, ..)| (*service, &mut **brief)).collect();
+            entries.iter_mut().map(|(service, _, brief, _)| (*service, &mut **brief)).collect();
         Service::add_objects(&mut rows)?;
-        let entry =
-            |(service, group, brief, goal, is_detailed)| entry(service, group, brief, goal, is_detailed);
+        let entry = |(service, group, brief, rest)| entry(service, group, brief, rest);
         let entries = entries.into_iter().map(entry).collect();
         Ok(Overview { counts, today, entries, more, unread, projects })
     }
@@ -196,9 +203,9 @@ fn facts(brief: &Brief) -> Facts {
     brief.object.as_deref().and_then(|object| serde_json::from_str(object).ok()).unwrap_or_default()
 }
 
-fn group(brief: &Brief) -> Group {
-    // Only of a loop that runs its object is needed.
-    let is_asking = !brief.has_stopped() && facts(brief).waits_for.as_deref() == Some("answer");
+/// The group of a loop; of one that runs, its facts say whether it asks.
+fn group(brief: &Brief, facts: Option<&Facts>) -> Group {
+    let is_asking = facts.is_some_and(|facts| facts.waits_for.as_deref() == Some("answer"));
     Group::of(brief.status, brief.verified, is_asking)
 }
 
@@ -211,9 +218,15 @@ fn order(group: Group) -> u8 {
     }
 }
 
-fn entry(service: &Service, group: Group, mut brief: Box<Brief>, goal: String, is_detailed: bool) -> Entry {
-    let facts = facts(&brief);
-    let is_unread = is_detailed && brief.iterations.is_empty();
+fn entry(
+    service: &Service,
+    group: Group,
+    mut brief: Box<Brief>,
+    (goal, known, is_detailed): (String, Option<Facts>, bool),
+) -> Entry {
+    let facts = known.unwrap_or_else(|| facts(&brief));
+    // An open loop was read for the list.
+    let is_unread = is_detailed && brief.has_stopped() && brief.kind != Kind::Plan;
     let iterations = match is_unread.then(|| service.standing(&brief.id)) {
         Some(Ok(ByKind::Loop(status))) => status.iterations.unwrap_or_default(),
         _ if is_detailed => std::mem::take(&mut brief.iterations),

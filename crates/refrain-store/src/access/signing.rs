@@ -138,9 +138,9 @@ impl Signing {
         Ok(snapshot.state.judge(&signed))
     }
 
-    /// The files that [`Self::judge`] depends on, beside the journal.
-    pub(crate) fn judged_by(&self, dir: &LoopDir) -> [Utf8PathBuf; 3] {
-        [self.place(dir), self.key_file(), config::edit::user_path(&self.config_home)]
+    /// The files that [`Self::judge`] depends on, whatever the loop; beside them on its journal and its [`Self::place`].
+    pub(crate) fn judges(&self) -> [Utf8PathBuf; 2] {
+        [self.key_file(), config::edit::user_path(&self.config_home)]
     }
 
     /// The key that signed a line, and whether the user trusts it; none without a valid signature.
@@ -230,7 +230,7 @@ impl Signing {
         let _ = fs::rename(self.place(from), self.place(to));
     }
 
-    fn place(&self, dir: &LoopDir) -> Utf8PathBuf {
+    pub(crate) fn place(&self, dir: &LoopDir) -> Utf8PathBuf {
         let name = blake3::hash(dir.0.as_str().as_bytes()).to_hex();
         self.home.join("last").join(format!("{}.json", &name[..32]))
     }

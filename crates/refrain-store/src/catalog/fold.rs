@@ -37,6 +37,8 @@ pub struct Brief {
     pub iterations: Vec<Iteration>,
     /// Where the copy comes from that this is read from; none of a loop of this machine.
     pub copy: Option<RemoteCopy>,
+    /// Of the journal that it was read from, if it comes from a list of loops.
+    pub stamp: Option<Stamp>,
 }
 
 impl Brief {
@@ -81,6 +83,7 @@ impl TryFrom<Status> for Brief {
             object,
             iterations: Vec::new(),
             copy,
+            stamp: None,
         })
     }
 }
@@ -107,6 +110,7 @@ impl TryFrom<PlanStatus> for Brief {
             object,
             iterations: Vec::new(),
             copy: None,
+            stamp: None,
         })
     }
 }
@@ -135,7 +139,7 @@ impl Row {
             agent: state.spec.agent.kind,
             charged: state.charged,
             ended,
-            brief: view::status(state, Alive::NO_RUNNER).try_into()?,
+            brief: Brief { stamp: Some(stamp), ..view::status(state, Alive::NO_RUNNER).try_into()? },
             attempts: spendings(state).collect(),
         }))
     }

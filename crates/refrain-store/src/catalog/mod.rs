@@ -2,7 +2,8 @@
 //!
 //! It is derived from the journals and may be deleted at any time. Each reader brings it up to date first: each
 //! journal's [`Stamp`](stamp::Stamp) is compared with the one of its row, and only what changed is read again. The
-//! journal of a running loop is always read, as its view depends on which processes live.
+//! journal of a running loop is always read, as its view depends on which processes live. A server remembers both
+//! ([`KnownJournals`]).
 //!
 //! A catalog that is damaged or of a newer version is put aside and built anew; if it cannot be written, or another
 //! process writes for too long, a catalog in memory is used. Only a project's own files can make it fail. The list of
@@ -19,10 +20,11 @@ mod tests;
 mod update;
 mod usage;
 
-pub use file::{Catalog, aside, note, with};
+pub use file::{Catalog, aside, note, with, with_known};
 pub use fold::Brief;
 pub use known::KnownJournals;
 pub use selection::{Detail, LoopFolder};
+pub use stamp::Stamp;
 pub use update::CatalogEntry;
 
 use crate::DiskError;

@@ -32,7 +32,7 @@ pub(super) fn each(
     (project, shelf): (&Project, LoopFolder),
     detail: Detail,
     mut wanted: impl FnMut(&str, Stamp) -> bool,
-    mut take: impl FnMut(Brief),
+    mut take: impl FnMut(&str, Stamp, Brief),
 ) -> Result<(), CatalogError> {
     let (object, join) = match detail {
         Detail::Line => ("NULL", ""),
@@ -48,8 +48,9 @@ pub(super) fn each(
     let (root, mut ends) = (Arc::from(project.root.as_str()), Ends::default());
     while let Some(row) = columns.next()? {
         let stamp = Stamp { length: row.get(1)?, modified: row.get(2)?, inode: row.get(3)? };
-        if wanted(row.get_ref(0)?.as_str().map_err(unfit)?, stamp) {
-            take(brief(row, &root, &mut ends)?);
+        let folder = row.get_ref(0)?.as_str().map_err(unfit)?;
+        if wanted(folder, stamp) {
+            take(folder, stamp, Brief { stamp: Some(stamp), ..brief(row, &root, &mut ends)? });
         }
     }
     Ok(())
@@ -100,6 +101,7 @@ fn brief(row: &Columns<'_>, root: &Arc<str>, ends: &mut Ends) -> Result<Brief, C
         object: row.get(10)?,
         iterations: Vec::new(),
         copy: None,
+        stamp: None,
     })
 }
 

@@ -9,7 +9,7 @@ use crate::project::layout::JOURNAL;
 
 /// A journal that looks the same was not written since: same length, same time, same inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub struct Stamp {
     pub(super) length: i64,
     pub(super) modified: i64,
     pub(super) inode: i64,

@@ -13,7 +13,7 @@ use refrain_core::view::usage::{GroupBy, Report, Tally};
 use refrain_core::{AttemptId, LoopId};
 use rstest::rstest;
 
-use super::{CatalogEntry, CatalogError, Detail, KnownJournals, LoopFolder, note, with};
+use super::{Catalog, CatalogEntry, CatalogError, Detail, KnownJournals, LoopFolder, note, with, with_known};
 use crate::access::signing::Signing;
 use crate::journal::tests::{at, started};
 use crate::journal::{Durability, Journal};
@@ -104,17 +104,19 @@ fn seen(place: &TestProject) -> Vec<String> {
     words(&found)
 }
 
-fn words(found: &[CatalogEntry]) -> Vec<String> {
-    let word = |found: &CatalogEntry| match found {
+fn word(found: &CatalogEntry) -> String {
+    match found {
         CatalogEntry::Stopped(brief) => {
-            assert!(
-                brief.object.as_ref().unwrap().contains(&format!("\"status\":\"{}\"", brief.status.as_str()))
-            );
+            let status = format!("\"status\":\"{}\"", brief.status.as_str());
+            assert!(brief.object.as_ref().is_none_or(|object| object.contains(&status)));
             format!("{} {}", brief.id, brief.status.as_str())
         }
-        CatalogEntry::Open(dir, _) => format!("{} open", dir.0.file_name().unwrap()),
+        CatalogEntry::Open { dir, .. } => format!("{} open", dir.0.file_name().unwrap()),
         CatalogEntry::Damaged { name, .. } => format!("{name} damaged"),
-    };
+    }
+}
+
+fn words(found: &[CatalogEntry]) -> Vec<String> {
     let mut words: Vec<_> = found.iter().map(word).collect();
     words.sort();
     words
@@ -186,12 +188,11 @@ fn an_open_loop_that_a_server_knows_is_read_again_once_anything_it_follows_from_
     let place = place();
     let (dir, known) = (make(&place.project, "a", None), KnownJournals::default());
     let look = || {
-        let found = with(&place.home, |catalog| {
-            catalog.knowing(&known);
+        let found = with_known(&place.home, &known, |catalog| {
             catalog.update(&place.project, LoopFolder::Loops, Detail::Line, &signing(&place))
         });
         match found.unwrap().pop() {
-            Some(CatalogEntry::Open(_, state)) => Some(state),
+            Some(CatalogEntry::Open { state, .. }) => Some(state),
             Some(CatalogEntry::Stopped(_) | CatalogEntry::Damaged { .. }) | None => None,
         }
     };
@@ -205,7 +206,8 @@ fn an_open_loop_that_a_server_knows_is_read_again_once_anything_it_follows_from_
     assert_eq!((first.iteration, second.iteration), (2, 3), "its journal has grown");
 
     // What its signatures are judged by: the key, and what the user trusts.
-    for path in signing(&place).judged_by(&dir) {
+    let own = signing(&place).place(&dir);
+    for path in signing(&place).judges().into_iter().chain([own]) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let before = look().unwrap();
         crate::write_atomic(&path, &std::fs::read(&path).unwrap_or_default()).unwrap();
@@ -222,6 +224,77 @@ fn an_open_loop_that_a_server_knows_is_read_again_once_anything_it_follows_from_
     fs::remove_dir_all(&dir.0).unwrap();
     assert!(look().is_none(), "it is gone");
     assert!(known.is_empty(), "and nothing is kept of it");
+}
+
+#[test]
+fn what_a_server_knows_of_stopped_loops_is_never_older_than_their_journals_and_never_keeps_them_from_the_catalog()
+ {
+    let (place, known) = (place(), KnownJournals::default());
+    let look = || {
+        let mut found = with_known(&place.home, &known, |catalog| {
+            catalog.read_at_once()?;
+            let on = |shelf, catalog: &mut Catalog| {
+                catalog.update(&place.project, shelf, Detail::Line, &signing(&place))
+            };
+            let mut found = on(LoopFolder::Loops, catalog)?;
+            found.extend(on(LoopFolder::Archive, catalog)?);
+            let cost = catalog.cost(&place.project, &found, at(0))?;
+            Ok((found, cost.map(|(cost, _)| f64::from(cost))))
+        });
+        let (found, cost) = found.as_mut().unwrap();
+        let mut words: Vec<_> = found.iter().map(word).collect();
+        words.sort();
+        (words.join(", "), *cost)
+    };
+    let kept = || {
+        let db = rusqlite::Connection::open(file(&place)).unwrap();
+        db.query_row("SELECT count(*) FROM loops", [], |row| row.get::<_, u32>(0)).unwrap()
+    };
+    let shows = |words: &str, cost: f64, rows: u32| {
+        for _ in 0..3 {
+            assert_eq!(look(), (words.to_owned(), Some(cost)));
+        }
+        assert_eq!(kept(), rows);
+    };
+    make(&place.project, "a", Some(End::Cancelled));
+    let b = make(&place.project, "b", Some(End::Paused));
+    fs::create_dir_all(place.project.loops().join("no journal yet")).unwrap();
+    shows("a cancelled, b paused", 2.5, 2);
+
+    // Another process resumes one, and starts one.
+    let mut journal: Journal = Journal::open(b.clone(), at(10)).unwrap();
+    let limits = journal.state().limits.clone();
+    journal.push(Event::LoopResumed { limits, approved: None, no_sandbox: false }, at(10)).unwrap();
+    journal.commit(Durability::Written).unwrap();
+    shows("a cancelled, b open", 2.5, 1);
+    let c = make(&place.project, "c", None);
+    shows("a cancelled, b open, c open", 3.75, 1);
+    let mut journal: Journal = Journal::open_signed(c, at(11), signing(&place)).unwrap();
+    let ask = Ask::Cancel(Urgency::AfterIteration);
+    journal.push(Event::Asked { request: None, ask, by: Default::default() }, at(11)).unwrap();
+    journal.push(Event::LoopEnded(End::Cancelled), at(11)).unwrap();
+    journal.commit(Durability::Written).unwrap();
+    shows("a cancelled, b open, c cancelled", 3.75, 2);
+
+    // Another process damages one, archives one, and deletes one.
+    let bytes = fs::read(b.journal()).unwrap();
+    overwrite(&b.journal(), b"damage\n");
+    shows("a cancelled, b damaged, c cancelled", 2.5, 2);
+    overwrite(&b.journal(), &bytes);
+    shows("a cancelled, b open, c cancelled", 3.75, 2);
+    archive::put_aside(&place.project, &id("a"), at(9)).unwrap();
+    shows("a cancelled, b open, c cancelled", 3.75, 2);
+    fs::remove_dir_all(place.project.loop_dir(&id("c")).0).unwrap();
+    shows("a cancelled, b open", 2.5, 1);
+
+    // Another process empties the catalog, or its file is deleted.
+    let other = rusqlite::Connection::open(file(&place)).unwrap();
+    other.execute_batch("DELETE FROM loops").unwrap();
+    shows("a cancelled, b open", 2.5, 1);
+    fs::remove_file(file(&place)).unwrap();
+    shows("a cancelled, b open", 2.5, 1);
+    spoil(&file(&place), "text");
+    shows("a cancelled, b open", 2.5, 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Brings one project's rows up to date: its journals are compared with the rows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use refrain_core::{LoopId, LoopState};
 use rustix::fs::{Dir, DirEntry, FileType};
 
 use super::fold::{Brief, Row};
-use super::known::{Basis, KnownJournal};
+use super::known::{Basis, Folder, Judged, KnownLoop};
 use super::selection::{Detail, LoopFolder};
 use super::stamp::Stamp;
 use super::{Catalog, CatalogError, rows};
@@ -25,7 +25,12 @@ pub enum CatalogEntry {
     /// It has stopped: its journal alone decides its status.
     Stopped(Box<Brief>),
     /// It has not, or its end is unsigned: its status depends on live processes too.
-    Open(LoopDir, Arc<LoopState>),
+    Open {
+        dir: LoopDir,
+        state: Arc<LoopState>,
+        /// Of the journal that it was read from.
+        stamp: Stamp,
+    },
     Damaged {
         name: String,
         error: JournalError,
@@ -46,55 +51,95 @@ impl Catalog {
         let mut there = stamps(&folder)?;
         let mut found = Vec::with_capacity(there.len());
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
-        let is_current = |name: &str, stamp| {
-            if there.get(name) == Some(&Some(stamp)) {
-                return there.remove(name).is_some();
+        // Objects are too long to be remembered.
+        let mut knowing = self.known.take_if(|_| detail == Detail::Line);
+        let known = knowing.as_mut().map(|known| known.take(&folder)).unwrap_or_default();
+        let (judged, mut now) = (Judged::by(signing), HashMap::with_capacity(known.loops.len()));
+        let (mut without_row, mut has_rows) = (HashSet::new(), known.has_rows);
+        for (name, known) in known.loops {
+            let stamp = there.get(&name).copied().flatten();
+            match known {
+                KnownLoop::Stopped(was, brief) if stamp == Some(was) => {
+                    there.remove(&name);
+                    found.push(CatalogEntry::Stopped(Box::new(brief.clone())));
+                    now.insert(name, KnownLoop::Stopped(was, brief));
+                }
+                KnownLoop::Stopped(..) => has_rows = false,
+                KnownLoop::Unreadable => drop(without_row.insert(name)),
+                KnownLoop::Open(was, state) => {
+                    let dir = LoopDir(folder.join(&name));
+                    if stamp.is_some_and(|stamp| was == Basis::of(&dir, stamp, signing, &judged)) {
+                        there.remove(&name);
+                        found.push(CatalogEntry::Open { dir, state: Arc::clone(&state), stamp: was.journal });
+                        now.insert(name, KnownLoop::Open(was, state));
+                    } else {
+                        without_row.insert(name);
+                    }
+                }
             }
-            gone.push(name.to_owned());
-            false
-        };
+        }
         let place = (project, shelf);
-        rows::each(&self.db, place, detail, is_current, |brief| {
-            found.push(CatalogEntry::Stopped(Box::new(brief)))
-        })?;
-        let (mut known, mut open) = (self.known.take(&folder), HashMap::new());
+        if !has_rows || there.keys().any(|name| !without_row.contains(name)) {
+            let is_current = |name: &str, stamp| {
+                if there.get(name) == Some(&Some(stamp)) {
+                    return there.remove(name).is_some();
+                }
+                if !now.contains_key(name) {
+                    gone.push(name.to_owned());
+                }
+                false
+            };
+            let mut rows = Vec::new();
+            rows::each(&self.db, place, detail, is_current, |name, stamp, brief| {
+                rows.extend(knowing.is_some().then(|| (name.to_owned(), stamp, brief.clone())));
+                found.push(CatalogEntry::Stopped(Box::new(brief)));
+            })?;
+            now.extend(rows.into_iter().map(|(name, stamp, brief)| (name, KnownLoop::Stopped(stamp, brief))));
+            knowing.iter_mut().for_each(|known| known.forget_cost(project));
+        }
         for (name, stamp) in there {
             if shelf == LoopFolder::Loops && name.parse::<LoopId>().is_err() {
+                now.insert(name, KnownLoop::Unreadable);
                 continue;
             }
             let dir = LoopDir(folder.join(&name));
-            let basis = stamp.map(|stamp| Basis::of(&dir, stamp, signing));
-            if let Some(known) = known.remove(&name).filter(|known| Some(&known.basis) == basis.as_ref()) {
-                found.push(CatalogEntry::Open(dir, Arc::clone(&known.state)));
-                open.insert(name, known);
-                continue;
-            }
+            let basis = stamp.map(|stamp| Basis::of(&dir, stamp, signing, &judged));
             match journal::read_signed(&dir, signing) {
                 Ok(snapshot) => {
                     // Its journal was written back in between: the next look finds it.
-                    let Some(stamp) = stamp else { continue };
+                    let Some(basis) = basis else { continue };
+                    let stamp = basis.journal;
                     match Row::new(name.clone(), stamp, &snapshot.state)? {
                         Some(row) => {
                             found.push(CatalogEntry::Stopped(Box::new(row.brief.clone())));
+                            let brief = Brief { object: None, ..row.brief.clone() };
+                            now.insert(name, KnownLoop::Stopped(stamp, brief));
                             changed.push(row);
                         }
                         None => {
                             let state = Arc::new(snapshot.state);
-                            found.push(CatalogEntry::Open(dir, Arc::clone(&state)));
-                            open.extend(basis.map(|basis| (name, KnownJournal { basis, state })));
+                            found.push(CatalogEntry::Open { dir, state: Arc::clone(&state), stamp });
+                            now.insert(name, KnownLoop::Open(basis, state));
                         }
                     }
                 }
                 // It has no first line yet, or was just moved away: there is no loop.
-                Err(JournalError::Missing(_)) => {}
-                Err(error) => found.push(CatalogEntry::Damaged { name, error }),
+                Err(JournalError::Missing(_)) => drop(now.insert(name, KnownLoop::Unreadable)),
+                Err(error) => {
+                    now.insert(name.clone(), KnownLoop::Unreadable);
+                    found.push(CatalogEntry::Damaged { name, error });
+                }
             }
         }
-        self.known.put(folder, open);
         if !changed.is_empty() || !gone.is_empty() {
             // In the order in which they are looked up: rows that lie beside each other are read faster.
             changed.sort_unstable_by(|a: &Row, b: &Row| a.folder.cmp(&b.folder));
             rows::write(self.writable()?, place, &changed, &gone)?;
+            knowing.iter_mut().for_each(|known| known.forget_cost(project));
+        }
+        if let Some(mut known) = knowing {
+            known.put(folder, Folder { loops: now, has_rows: true });
+            self.known = Some(known);
         }
         Ok(found)
     }

@@ -45,7 +45,7 @@ impl Catalog {
             tally.stop(end, row.get(1)?, row.get(2)?);
         }
         for found in found {
-            if let CatalogEntry::Open(_, state) = found {
+            if let CatalogEntry::Open { state, .. } = found {
                 let of = tally.unused_number();
                 records(project, state, since, of).for_each(|spent| tally.spend(&spent));
             }
@@ -66,11 +66,28 @@ impl Catalog {
 
     /// What the attempts of [`add_up`](Self::add_up) cost, and whether it was more; none if nothing is known.
     pub fn cost<'a>(
-        &self,
+        &mut self,
         project: &Project,
         found: impl IntoIterator<Item = &'a CatalogEntry>,
         since: Timestamp,
     ) -> Result<Option<(Usd, bool)>, CatalogError> {
+        let stopped = match self.known.as_ref().and_then(|known| known.cost(project, since)) {
+            Some(known) => known,
+            None => self.stopped_cost(project, since)?,
+        };
+        if let Some(known) = &mut self.known {
+            known.put_cost(project, since, stopped);
+        }
+        let open = found.into_iter().filter_map(|found| match found {
+            CatalogEntry::Open { state, .. } => Some(state),
+            CatalogEntry::Stopped(_) | CatalogEntry::Damaged { .. } => None,
+        });
+        let running = open.flat_map(|state| spendings(state)).filter(|spending| spending.at >= since);
+        let sum = running.fold(stopped, |sum, spending| sum + spending.usage);
+        Ok(sum.cost.map(|cost| (cost, sum.cost_at_least)))
+    }
+
+    fn stopped_cost(&self, project: &Project, since: Timestamp) -> Result<Usage, CatalogError> {
         // As a float, which cannot overflow: agents say what they like.
         let mut query = self.db.prepare_cached(
             "SELECT COUNT(cost), TOTAL(cost), MAX(at_least OR cost IS NULL)
@@ -82,14 +99,7 @@ impl Catalog {
             query.query_row(params![project.data.as_str(), since.as_millisecond()], sum)?;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let cost = (known > 0).then_some(Usd(total as u64));
-        let stopped = Usage { cost, cost_at_least: at_least.unwrap_or_default(), ..Usage::default() };
-        let open = found.into_iter().filter_map(|found| match found {
-            CatalogEntry::Open(_, state) => Some(state),
-            CatalogEntry::Stopped(_) | CatalogEntry::Damaged { .. } => None,
-        });
-        let running = open.flat_map(|state| spendings(state)).filter(|spending| spending.at >= since);
-        let sum = running.fold(stopped, |sum, spending| sum + spending.usage);
-        Ok(sum.cost.map(|cost| (cost, sum.cost_at_least)))
+        Ok(Usage { cost, cost_at_least: at_least.unwrap_or_default(), ..Usage::default() })
     }
 }
 

@@ -4,14 +4,15 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
+use refrain_core::text::thousands;
 use refrain_core::view::{Gate, Iteration, Status, sum};
 
-use super::parts::{
-    LOW, bar, duration, fitting, gates, money, of_tone, put, split, thousands, title, took, top,
-};
+use super::parts::{LOW, bar, duration, fitting, gates, money, of_tone, put, split, title, took, top};
 use crate::model::{Model, OneLoop, Places};
 use crate::text::{cut, fill, flat, wrapped};
 
+/// How many failing gates are shown with what they printed.
+const MOST_FAILING: usize = 2;
 /// How many lines the reason of a status has at most.
 const LONGEST_REASON: usize = 4;
 
@@ -69,13 +70,31 @@ fn facts(model: &Model, one: &OneLoop, area: Rect) -> Vec<Line<'static>> {
             let mut spans = vec![Span::from("gates ").dim()];
             spans.extend(with_durations(&status.gates, usize::from(area.width).saturating_sub(6)));
             lines.push(Line::from(spans));
+            lines.extend(failing(&status.gates, area.width.into()));
         }
-    } else if let Some(needs) = needs {
-        lines.extend(needs);
-    } else if area.height > 6 {
-        lines.push(Line::from(flat(&status.reason)).dim());
+        return lines;
+    }
+    match needs {
+        Some(needs) => lines.extend(needs),
+        None if area.height > 6 => lines.push(Line::from(flat(&status.reason)).dim()),
+        None => {}
+    }
+    if area.height > 10 && !status.gates.is_empty() {
+        let named: Vec<_> = status.gates.iter().map(|gate| (gate.name.as_str(), gate.passed)).collect();
+        lines.push(Line::from(gates(&named, area.width.into())));
     }
     lines
+}
+
+/// Why the gates that decide did not pass, and the last line that each printed.
+fn failing(all: &[Gate], columns: usize) -> impl Iterator<Item = Line<'static>> {
+    let failing = all.iter().filter(|gate| gate.hard && !gate.passed).take(MOST_FAILING);
+    failing.map(move |gate| {
+        let why = gate.why.as_deref().unwrap_or("failed");
+        let before = if gate.failed_before == Some(true) { ", as before the loop" } else { "" };
+        let text = format!("      {}: {} ({why}{before})", gate.name, gate.preview);
+        Line::from(cut(&flat(&text), columns).into_owned()).red()
+    })
 }
 
 fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
@@ -122,8 +141,9 @@ fn with_durations(all: &[Gate], columns: usize) -> Vec<Span<'static>> {
     let named: Vec<_> = all
         .iter()
         .map(|gate| {
-            let soft = if gate.hard { "" } else { ", soft" };
-            (format!("{} ({}{soft})", gate.name, duration(gate.duration_ms)), gate.passed)
+            let advisory = if gate.hard { "" } else { ", advisory" };
+            let flaky = if gate.flaky { ", flaky" } else { "" };
+            (format!("{} ({}{flaky}{advisory})", gate.name, duration(gate.duration_ms)), gate.passed)
         })
         .collect();
     let named: Vec<_> = named.iter().map(|(name, passed)| (name.as_str(), *passed)).collect();
@@ -198,7 +218,7 @@ fn attempt(model: &Model, it: &Iteration, is_interrupted: bool, columns: usize) 
     }
     if columns >= 60 && !it.gates.is_empty() {
         let of: Vec<_> = it.gates.iter().map(|gate| (gate.name.as_str(), gate.passed)).collect();
-        let gates = gates(&of, (left / 3).min(24));
+        let gates = gates(&of, (left / 2).min(48));
         left = left.saturating_sub(gates.iter().map(Span::width).sum());
         spans.extend(gates);
     }

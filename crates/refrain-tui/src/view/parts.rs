@@ -12,6 +12,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::text::cut;
 
+/// How many columns the number of gates that do not fit needs.
+const MORE_GATES: usize = 4;
 /// A screen with fewer rows shows one part at a time.
 pub(super) const LOW: u16 = 16;
 
@@ -86,30 +88,27 @@ pub(super) fn money(dollars: Option<f64>, at_least: bool) -> String {
     dollars.map(|dollars| format!("{}{mark}", Usd::from(dollars))).unwrap_or_default()
 }
 
-/// A large number, short.
-pub(super) fn thousands(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
-        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
-    }
-}
-
-/// Gates, each with how it went, in at most so many columns.
+/// Gates, each with how it went, in at most so many columns. If not all fit, those that failed come first, and it is said
+/// how many more there are.
 pub(super) fn gates(gates: &[(&str, bool)], columns: usize) -> Vec<Span<'static>> {
-    let mut spans = Vec::new();
-    let mut left = columns;
-    for (name, passed) in gates {
-        let mark = if *passed { "✓" } else { "✗" };
-        let text = format!("{mark}{}", crate::text::flat(name));
-        let text = cut(&text, left).into_owned();
-        left = left.saturating_sub(Line::from(text.as_str()).width() + 1);
-        let span = Span::from(text);
-        spans.push(if *passed { span.green() } else { span.red() });
-        spans.push(Span::from(" "));
-        if left < 3 {
+    let text = |(name, passed): &(&str, bool)| {
+        (format!("{}{}", if *passed { "✓" } else { "✗" }, crate::text::flat(name)), *passed)
+    };
+    let mut all: Vec<_> = gates.iter().map(text).collect();
+    if all.iter().map(|(text, _)| text.width() + 1).sum::<usize>() > columns + 1 {
+        all.sort_by_key(|(_, passed)| *passed);
+    }
+    let (mut spans, mut left) = (Vec::new(), columns);
+    for (at, (text, passed)) in all.iter().enumerate() {
+        let room = if at + 1 < all.len() { left.saturating_sub(MORE_GATES) } else { left };
+        if at > 0 && text.width() > room {
+            spans.extend([Span::from(format!("+{}", all.len() - at)).dim(), Span::from(" ")]);
             break;
         }
+        let text = cut(text, room).into_owned();
+        left = left.saturating_sub(text.width() + 1);
+        let span = Span::from(text);
+        spans.extend([if *passed { span.green() } else { span.red() }, Span::from(" ")]);
     }
     spans
 }

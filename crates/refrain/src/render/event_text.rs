@@ -17,7 +17,7 @@ use refrain_core::event::{
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
 use refrain_core::sandbox::{Host, RefusedHost};
 use refrain_core::spec::Millis;
-use refrain_core::text::printable;
+use refrain_core::text::{printable, thousands};
 use refrain_engine::{ChangeSize, ladder};
 
 use self::end_card::end_card;
@@ -436,7 +436,7 @@ pub(crate) fn going_on(
     }
     let used = state.spent + used;
     let tokens = Some(used.tokens.counted()).filter(|count| *count > 0);
-    let tokens = tokens.map(|count| format!("{} tokens", phrase::thousands(count)));
+    let tokens = tokens.map(|count| format!("{} tokens", thousands(count)));
     let parts: Vec<_> = tokens.into_iter().chain(used.cost.map(|cost| cost.to_string())).collect();
     if !parts.is_empty() {
         text.push_str(&format!("; {}", parts.join(", ")));

@@ -3,7 +3,7 @@ use refrain_core::agent::Usd;
 use refrain_core::budget::CapUsage;
 use refrain_core::event::Asker;
 use refrain_core::spec::Millis;
-use refrain_core::text::printable;
+use refrain_core::text::{printable, thousands};
 use refrain_core::view::{self, Charset, StatusWord, Tone, Usage, Verification};
 use textwrap::core::display_width;
 
@@ -22,15 +22,6 @@ pub(crate) fn counted(count: u32, one: &str, many: &str) -> String {
 
 pub(crate) fn iterations(count: u32) -> String {
     counted(count, "iteration", "iterations")
-}
-
-/// A large number, short: `940`, `12.3k`, `4.1M`.
-pub(crate) fn thousands(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
-        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
-    }
 }
 
 /// The known usage; empty if there is none.

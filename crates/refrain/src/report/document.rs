@@ -2,12 +2,13 @@ use jiff::Timestamp;
 use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
+use refrain_core::text::thousands;
 use refrain_core::view::report::{AgentRow, BaseReport, Change, GateProof, Report};
 use refrain_core::view::{self, ApprovalWord, Iteration, StatusWord, Usage, Verification, with_yours};
 
 use super::parts::{Cell, Section, Tone, shown};
 use crate::render::event_text::words;
-use crate::render::phrase::{self, counted, thousands};
+use crate::render::phrase::{self, counted};
 
 #[derive(Debug)]
 pub(crate) struct Document {

@@ -74,6 +74,10 @@ impl Meter {
     }
 }
 
+pub(super) fn files(count: usize) -> String {
+    format!("{} {}", grouped(count as u64), if count == 1 { "file" } else { "files" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

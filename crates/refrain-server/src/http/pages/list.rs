@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use refrain_core::text::printable;
+use refrain_core::text::{grouped, printable};
 use refrain_core::view::{Group, Kind, progress};
 
 use super::figures::{Meter, Moment, money};
@@ -23,7 +23,7 @@ struct Page {
     /// Chips that filter by project, if there are several.
     projects: Vec<Pill>,
     project: String,
-    needs_you: usize,
+    needs_you: u64,
     text: String,
     show: &'static str,
     is_filtered: bool,
@@ -98,7 +98,7 @@ impl Page {
             let is_chosen = group == Some(it);
             let show = if is_chosen { "" } else { it.as_str() };
             let href = address("/", &[("show", show), ("text", &text), ("project", &project)]);
-            Counter { name: name(it), class: it.as_str(), href, count: count.to_string(), is_chosen }
+            Counter { name: name(it), class: it.as_str(), href, count: grouped(count as u64), is_chosen }
         });
         let today = today.map_or_else(|| "$0.00".to_owned(), |(cost, more)| money(Some(cost), more));
         let today =
@@ -110,7 +110,11 @@ impl Page {
         };
         let next = (more > 0).then(|| link(at + 1));
         let pages = at + more.div_ceil(LIST_PAGE);
-        let place = if text.is_empty() { format!("Page {at} of {pages}") } else { format!("Page {at}") };
+        let place = if text.is_empty() {
+            format!("Page {} of {}", grouped(at as u64), grouped(pages as u64))
+        } else {
+            format!("Page {}", grouped(at as u64))
+        };
         let previous = (at > 1).then(|| link(at - 1));
         let (mut needs, mut running, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for entry in entries {
@@ -129,7 +133,7 @@ impl Page {
         Self {
             frame: Frame { icon, ..frame },
             counters: counters.chain([today]).collect(),
-            needs_you,
+            needs_you: needs_you as u64,
             is_filtered: group.is_some() || !text.is_empty() || !project.is_empty(),
             projects: Vec::new(),
             text,
@@ -154,7 +158,8 @@ fn name(group: Group) -> &'static str {
 }
 
 fn row(entry: Entry) -> Row {
-    let Entry { group, project, folder, goal, brief, facts, iterations } = entry;
+    let goal = entry.shown_goal();
+    let Entry { group, project, folder, goal: _, brief, facts, iterations } = entry;
     let is_plan = brief.kind == Kind::Plan;
     let (id, href) = (brief.id.to_string(), format!("/p/{project}/{}", brief.id));
     let reason = printable(&brief.reason).into_owned();
@@ -175,7 +180,7 @@ fn row(entry: Entry) -> Row {
     Row {
         id,
         status: Label::of(brief.status, brief.verified),
-        goal: facts.tag.as_ref().map_or(goal, |tag| format!("the tasks of {tag}")),
+        goal,
         folder,
         agent: facts.model.clone().unwrap_or_else(|| agent_name(&facts.agent).to_owned()),
         progress: match is_plan {

@@ -8,7 +8,7 @@ use axum::response::Response;
 use refrain_core::view::diff::{DiffFile, diff_files};
 use refrain_core::view::{Iteration, Status};
 
-use super::figures::{Chart, Moment, loop_charts};
+use super::figures::{self, Chart, Moment, loop_charts};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
 use super::loop_page::{FailureView, LoopPage, cost, failed_gate, outcome, see, tokens, took};
@@ -31,6 +31,8 @@ struct Changes {
     note: String,
     files: Vec<DiffFile>,
     tree: Vec<TreeFile>,
+    /// How many files.
+    count: String,
     added: u64,
     removed: u64,
     /// Each iteration, and whether its changes are shown.
@@ -96,6 +98,7 @@ pub(super) async fn changes(State(state): Shared, At(place): At<LoopAddress>, as
             added: files.iter().map(|file| file.added).sum(),
             removed: files.iter().map(|file| file.removed).sum(),
             tree: tree(&files),
+            count: figures::files(files.len()),
             files,
             iterations: iterations.into_iter().map(|n| (n, chosen == Some(n))).collect(),
             is_all: chosen.is_none(),

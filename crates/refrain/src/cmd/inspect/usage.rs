@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
 use refrain_app::{Code, Context, RequestError};
-use refrain_core::text::printable;
+use refrain_core::text::{printable, thousands};
 use refrain_core::view::usage::{
     ElsewhereUsage, Group, GroupBy, Quartiles, ReflectionUsage, Report, Since, Stop, Sum,
 };
@@ -211,7 +211,7 @@ fn cost(sum: &Sum) -> String {
 }
 
 fn tokens(sum: &Sum, count: Option<u64>) -> String {
-    let words = |count| view::sum(&phrase::thousands(count), sum.usage.tokens_at_least);
+    let words = |count| view::sum(&thousands(count), sum.usage.tokens_at_least);
     count.map_or_else(|| unknown(sum), words)
 }
 

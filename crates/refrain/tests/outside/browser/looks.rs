@@ -225,7 +225,7 @@ fn a_task_is_tried_again_and_another_is_blocked_from_the_page_of_its_plan_whatev
     place.looks(browser.evaluate("return location.pathname").as_str().unwrap(), "Wave 1", "plan-hostile");
     assert_eq!(browser.evaluate("return document.title").as_str().unwrap().matches(['1', '2']).count(), 0);
     browser.click("button[aria-label='Block task 4']");
-    browser.shows("The task is omitted");
+    browser.shows("the plan does not start the task");
     browser.click("button[aria-label='Retry task 2']");
     browser.shows("The task is tried again");
     let task = |id: u64| {

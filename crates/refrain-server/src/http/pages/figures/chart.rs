@@ -3,6 +3,7 @@
 
 use askama::Template;
 use refrain_core::spec::Millis;
+use refrain_core::text::grouped;
 
 /// How many marks have a label each.
 const MOST_LABELS: usize = 8;
@@ -187,12 +188,12 @@ impl Unit {
     pub(crate) fn say(self, value: f64) -> String {
         match self {
             Self::Money if value > 0.0 && value < 0.1 => format!("${value:.3}"),
-            Self::Money if value >= 1_000.0 => format!("${value:.0}"),
+            Self::Money if value >= 1_000.0 => format!("${}", grouped(value.round() as u64)),
             Self::Money => format!("${value:.2}"),
             Self::Tokens if value >= 1_000_000.0 => format!("{:.1}M", value / 1_000_000.0),
             Self::Tokens if value >= 1_000.0 => format!("{:.0}k", value / 1_000.0),
             Self::Time => Millis(value as u64).to_string(),
-            Self::Tokens | Self::Count => format!("{value:.0}"),
+            Self::Tokens | Self::Count => grouped(value.round() as u64),
         }
     }
 }
@@ -218,6 +219,8 @@ mod tests {
             (Unit::Money, 0.0, ["$0.010", "$0.005", "$0.00"]),
             (Unit::Count, 1.0, ["2", "1", "0"]),
             (Unit::Count, 43.0, ["60", "30", "0"]),
+            (Unit::Count, 9_000.0, ["10,000", "5,000", "0"]),
+            (Unit::Money, 3_200.0, ["$4,000", "$2,000", "$0.00"]),
             (Unit::Tokens, 1_900_000.0, ["2.0M", "1.0M", "0"]),
             (Unit::Time, 65_000.0, ["1m 20s", "40s", "0.0s"]),
             (Unit::Time, 300_000.0, ["6m 0s", "3m 0s", "0.0s"]),

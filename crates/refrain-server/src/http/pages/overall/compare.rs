@@ -12,7 +12,7 @@ use refrain_engine::now;
 
 use super::links::given;
 use crate::http::app_state::AppState;
-use crate::http::pages::figures::{Chart, loop_charts, money};
+use crate::http::pages::figures::{self, Chart, loop_charts, money};
 use crate::http::pages::frame::{Frame, PageQuery, page, shown};
 use crate::http::pages::loop_page::{LoopPage, see};
 use crate::http::pages::parts::{Label, Strip, agent_name};
@@ -100,14 +100,7 @@ fn side(handler: &RequestHandler, at: &LoopAddress) -> Result<(Side, Facts), Ref
         ("Tokens out", tokens(usage.output_tokens)),
         ("Time", Millis::from(took).to_string()),
         ("Gates", gates.collect::<Vec<_>>().join("  ")),
-        (
-            "Changes",
-            format!(
-                "{} {}, +{added} −{removed}",
-                files.len(),
-                if files.len() == 1 { "file" } else { "files" }
-            ),
-        ),
+        ("Changes", format!("{}, +{} −{}", figures::files(files.len()), grouped(added), grouped(removed))),
     ];
     let side = Side {
         id: status.id.to_string(),

@@ -68,10 +68,10 @@ fn look(handler: &RequestHandler, wanted: &str) -> Result<Results, Refusal> {
     let matching = handler.overview(&filter)?;
     let loops = matching.entries.into_iter().map(|entry| MatchingLoop {
         href: format!("/p/{}/{}", entry.project, entry.brief.id),
+        goal: entry.shown_goal(),
         id: entry.brief.id.to_string(),
         status: Label::of(entry.brief.status, entry.brief.verified),
         folder: entry.folder,
-        goal: entry.goal,
     });
     let mut latest: Vec<Entry> = handler.overview(&OverviewFilter::default())?.entries;
     latest.retain(|entry| entry.facts.tag.is_none() && entry.brief.iteration > 0);

@@ -39,7 +39,7 @@ struct Page {
     figures: Vec<(&'static str, String, String)>,
     days: Option<Chart>,
     rows: Vec<Row>,
-    stops: Vec<(&'static str, u64)>,
+    stops: Vec<(&'static str, String)>,
 }
 
 /// A group.
@@ -48,8 +48,8 @@ struct Row {
     cost: String,
     /// Its part of the largest cost, in thousandths.
     part: u64,
-    loops: u64,
-    attempts: u64,
+    loops: String,
+    attempts: String,
     tokens: String,
 }
 
@@ -108,22 +108,23 @@ fn figures(report: &Report) -> Vec<(&'static str, String, String)> {
     let Sum { loops, attempts, usage, without_cost, .. } = &report.total;
     let unknown = match without_cost {
         0 => String::new(),
-        count => format!("; the cost of {count} is unknown"),
+        count => format!("; the cost of {} is unknown", grouped(*count)),
     };
     let mut all = vec![
         (
             "Cost",
             money(usage.cost_usd, usage.cost_at_least),
-            format!("{attempts} attempts of {loops} loops{unknown}"),
+            format!("{} attempts of {} loops{unknown}", grouped(*attempts), grouped(*loops)),
         ),
-        ("Verified loops", report.verified_loops.to_string(), "required gates passed on the work".to_owned()),
+        ("Verified loops", grouped(report.verified_loops), "required gates passed on the work".to_owned()),
     ];
     if report.cost_per_verified_loop_usd.is_some() {
         let cost = money(report.cost_per_verified_loop_usd, report.cost_per_verified_loop_at_least);
         all.push(("Cost per verified loop", cost, "with all that failed".to_owned()));
     }
     if let Some(first) = report.first_pass {
-        let says = format!("{} of {} completed loops took one iteration", first.loops, first.of);
+        let says =
+            format!("{} of {} completed loops took one iteration", grouped(first.loops), grouped(first.of));
         all.push(("First-pass rate", format!("{:.0}%", first.ratio() * 100.0), says));
     }
     if let Some(it) = &report.iterations_to_done {
@@ -137,7 +138,7 @@ fn figures(report: &Report) -> Vec<(&'static str, String, String)> {
 }
 
 /// How many loops stopped with each status.
-fn stops(report: &Report) -> Vec<(&'static str, u64)> {
+fn stops(report: &Report) -> Vec<(&'static str, String)> {
     let mut all: Vec<(&'static str, u64)> = Vec::new();
     for stop in &report.stops {
         let word = stop.status.as_str();
@@ -146,7 +147,7 @@ fn stops(report: &Report) -> Vec<(&'static str, u64)> {
             None => all.push((word, stop.loops)),
         }
     }
-    all
+    all.into_iter().map(|(word, count)| (word, grouped(count))).collect()
 }
 
 /// A column for each day, also for those without a loop.
@@ -171,7 +172,7 @@ fn chart(report: &Report) -> Option<Chart> {
         Point {
             label: day.strftime("%b %-d").to_string(),
             value,
-            note: format!("{attempts} attempts"),
+            note: format!("{} attempts", grouped(attempts)),
             class: "",
         }
     };
@@ -198,8 +199,8 @@ fn rows(report: &Report) -> Vec<Row> {
             name: name(it),
             cost: money(usage.cost_usd, usage.cost_at_least),
             part: part(usage.cost_usd.unwrap_or(0.0)),
-            loops: it.used.loops,
-            attempts: it.used.attempts,
+            loops: grouped(it.used.loops),
+            attempts: grouped(it.used.attempts),
             tokens: match (usage.input_tokens, usage.output_tokens) {
                 (None, None) => "–".to_owned(),
                 (read, said) => format!("{} / {}", grouped(read.unwrap_or(0)), grouped(said.unwrap_or(0))),
