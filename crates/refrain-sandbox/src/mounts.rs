@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -69,16 +69,16 @@ pub(crate) fn enter(policy: &Policy) -> Result<Writable, Refusal> {
         places.insert(path.clone(), place);
     }
     for path in &policy.caches {
-        let (Ok(path), Some(layer)) = (path.canonicalize_utf8(), &policy.cache_layer) else { continue };
+        let Some(layer) = policy.cache_layer.as_ref().filter(|_| is_real_folder(path)) else { continue };
         // A layer that cannot be made leaves the user's cache read-only, also in a folder that is written.
-        let tree = match layered(&path, layer) {
+        let tree = match layered(path, layer) {
             Ok(tree) => {
                 writable.push(path.clone());
                 tree
             }
-            Err(_) => tree(&path, HARMLESS | READ_ONLY).at_path(Step::Mounts, &path)?,
+            Err(_) => tree(path, HARMLESS | READ_ONLY).at_path(Step::Mounts, path)?,
         };
-        places.insert(path, MountSource::Tree(tree));
+        places.insert(path.clone(), MountSource::Tree(tree));
     }
     let mut written = BTreeSet::new();
     for path in &policy.write {
@@ -243,7 +243,10 @@ fn layered(cache: &Utf8Path, layer: &Utf8Path) -> io::Result<OwnedFd> {
     for folder in [&upper, &work] {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    let places = [("lowerdir", cache.as_str()), ("upperdir", upper.as_str()), ("workdir", work.as_str())];
+    // The folder as it is now, whatever is put in its place meanwhile.
+    let opened = open(cache)?;
+    let lower = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    let places = [("lowerdir", lower.as_str()), ("upperdir", upper.as_str()), ("workdir", work.as_str())];
     if places.iter().any(|(_, path)| path.contains([':', ',', '\\'])) {
         return Err(Errno::INVAL.into());
     }

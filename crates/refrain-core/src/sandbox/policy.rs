@@ -11,9 +11,7 @@ use agents::{
     CLAUDE_CONFIG, CLAUDE_DEBUG, agent_caches, agent_data, agent_hidden, agent_home, agent_layers,
     agent_placeholder, agent_sessions,
 };
-use git::{
-    ALTERNATES, GIT_MADE, GIT_OF_COMMITS, GIT_PLACEHOLDERS, GIT_PROTECTED, GIT_WRITTEN, WORKTREE_PROTECTED,
-};
+use git::{ALTERNATES, GIT_MADE, GIT_OF_COMMITS, GIT_PLACEHOLDERS, GIT_PROTECTED, WORKTREE_PROTECTED};
 use places::{CACHES, HIDDEN, HIDDEN_OF_SYSTEM, PRIVATE, SHARED_MEMORY, SHOWN_OF_SYSTEM, SHOWN_TO_RESOLVE};
 
 use super::{Bounds, Host, Mechanism, SandboxSpec, agent_hosts};
@@ -311,11 +309,11 @@ fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
         // What the user has checked out.
         policy.read_only.extend(below(common, &["HEAD", "index"]));
     }
+    // A program of the user's git writes where a link leads, wherever in a git folder it is.
     let own = (own != common).then_some(own);
+    policy.no_links.extend([common].into_iter().chain(own).map(|folder| (folder.clone(), true)));
     for folder in [common].into_iter().chain(own).chain(&places.modules) {
-        policy.no_links.push((folder.clone(), false));
         policy.read_only.push(folder.join(ALTERNATES));
-        policy.no_links.extend(GIT_WRITTEN.map(|(name, is_deep)| (folder.join(name), is_deep)));
     }
     for module in &places.modules {
         policy.write.push(module.clone());

@@ -183,7 +183,7 @@ fn programs_are_looked_for_where_no_rule_says_more(#[case] path: &str, #[case] e
 #[case(Role::Agent(AgentKind::Codex), "/srv/codex/sessions", Some(true))]
 #[case(Role::Agent(AgentKind::Opencode), "/home/ada/.local/share/opencode/storage", Some(true))]
 #[case(Role::Agent(AgentKind::Gemini), "/home/ada/.gemini/tmp", Some(true))]
-#[case(CLAUDE, "/work/project/.git/logs", Some(true))]
+#[case(CLAUDE, "/work/project/.git", Some(true))]
 #[case(Role::Gate, "/home/ada/.claude/projects", None)]
 fn no_link_stays_where_later_sessions_write(
     #[case] role: Role,

@@ -2,11 +2,14 @@
 //! change files too: a later program would run it, or believe it. While the program runs, a record on disk says it too, for
 //! the case that all processes that know it are killed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use camino::{ReadDirUtf8, Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use refrain_core::sandbox::{Mechanism, Policy};
@@ -31,7 +34,11 @@ pub(crate) struct Originals {
     /// With their content and their mode.
     files: Vec<(Utf8PathBuf, (Vec<u8>, u32))>,
     no_links: Vec<(Utf8PathBuf, bool)>,
-    links: BTreeSet<Utf8PathBuf>,
+    /// By their names.
+    links: BTreeSet<String>,
+    /// Folders in which no link is looked for: Refrain's own.
+    #[serde(default)]
+    hidden: Vec<Utf8PathBuf>,
     placeholders: Vec<Placeholder>,
 }
 
@@ -52,7 +59,8 @@ impl Originals {
         Self {
             missing,
             files,
-            links: links(&policy.no_links),
+            links: links(&policy.no_links, &policy.hide).into_keys().collect(),
+            hidden: policy.hide.clone(),
             no_links: policy.no_links.clone(),
             placeholders,
         }
@@ -62,12 +70,13 @@ impl Originals {
     pub(crate) fn restore(&self) -> Restored {
         let mut restored = Restored::default();
         placeholders::remove(&self.placeholders);
-        for path in links(&self.no_links).difference(&self.links) {
-            restored.add(match paths::remove(path, AtFlags::empty()) {
+        let links = links(&self.no_links, &self.hidden).into_iter();
+        for (name, path) in links.filter(|(name, _)| !self.links.contains(name)) {
+            restored.add(match paths::remove(&path, AtFlags::empty()) {
                 // Another sandbox was faster.
-                Err(_) if kind(path) != Some(FileType::Symlink) => continue,
-                Ok(()) => Ok(format!("{path} was a link that the program made; it is removed")),
-                Err(error) => Err(format!("{path} is a link that the program made, and it stays: {error}")),
+                Err(_) if kind(&path) != Some(FileType::Symlink) => continue,
+                Ok(()) => Ok(format!("{name} was a link that the program made; it is removed")),
+                Err(error) => Err(format!("{name} is a link that the program made, and it stays: {error}")),
             });
         }
         for path in self.missing.iter().filter(|path| kind(path).is_some()) {
@@ -161,13 +170,19 @@ pub fn restore_left(folder: &Utf8Path) -> Restored {
     restored
 }
 
-/// The symbolic links in folders, and below those that say so.
-fn links(folders: &[(Utf8PathBuf, bool)]) -> BTreeSet<Utf8PathBuf> {
-    let (mut found, mut open) = (BTreeSet::new(), folders.to_vec());
+/// The symbolic links in folders, and below those that say so, by their names; none in what is hidden.
+fn links(folders: &[(Utf8PathBuf, bool)], hidden: &[Utf8PathBuf]) -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    let mut add = |path: PathBuf| drop(found.insert(link_name(&path), path));
+    let mut open: Vec<_> = folders.iter().map(|(path, is_deep)| (path.clone().into(), *is_deep)).collect();
     while let Some((folder, is_deep)) = open.pop() {
+        let folder: PathBuf = folder;
+        if hidden.iter().any(|hidden| hidden.as_std_path() == folder) {
+            continue;
+        }
         match kind(&folder) {
             Some(FileType::Symlink) => {
-                found.insert(folder);
+                add(folder);
                 continue;
             }
             // A program that writes it can refuse to have it listed and changed.
@@ -180,10 +195,10 @@ fn links(folders: &[(Utf8PathBuf, bool)]) -> BTreeSet<Utf8PathBuf> {
             continue;
         };
         for entry in Dir::read_from(listed).into_iter().flatten().flatten() {
-            let Ok(name) = entry.file_name().to_str() else { continue };
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
             match entry.file_type() {
-                FileType::Symlink => drop(found.insert(folder.join(name))),
-                FileType::Directory if is_deep && ![".", ".."].contains(&name) => {
+                FileType::Symlink => add(folder.join(name)),
+                FileType::Directory if is_deep && name != "." && name != ".." => {
                     open.push((folder.join(name), true));
                 }
                 _ => {}
@@ -191,6 +206,11 @@ fn links(folders: &[(Utf8PathBuf, bool)]) -> BTreeSet<Utf8PathBuf> {
         }
     }
     found
+}
+
+/// A name that no other path has: bytes that are no text are escaped.
+fn link_name(path: &Path) -> String {
+    path.to_str().map_or_else(|| path.as_os_str().as_bytes().escape_ascii().to_string(), str::to_owned)
 }
 
 /// What is below a folder, through no link; with an error for a folder that cannot be read.
@@ -215,7 +235,10 @@ fn entries_below(folder: &Utf8Path) -> impl Iterator<Item = io::Result<Utf8DirEn
 }
 
 /// Endings of scripts that are started by their language, and of settings that the user can choose, which name programs.
-const SCRIPTS: [&str; 9] = ["sh", "bash", "zsh", "py", "js", "mjs", "ts", "rb", "toml"];
+const SCRIPTS: [&str; 20] = [
+    "sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "rb", "pl",
+    "php", "lua", "jar", "ps1", "toml",
+];
 /// How many entries of a folder are looked at. One with more is protected as if it held a program.
 const MOST_ENTRIES: usize = 4096;
 

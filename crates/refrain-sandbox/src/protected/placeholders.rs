@@ -58,7 +58,7 @@ pub(crate) fn remove(files: &[Placeholder]) {
 
 fn create(path: &Utf8Path, text: Option<&str>) -> io::Result<()> {
     let Some(text) = text else {
-        let (folder, name) = paths::parent(path)?;
+        let (folder, name) = paths::parent(path.as_std_path())?;
         return Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?);
     };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
@@ -77,7 +77,7 @@ fn make(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
         let Some(file) = open(path, text)? else { return Ok(None) };
         lock(&file).map_err(|error| io::Error::other(format!("{path} cannot be locked: {error}")))?;
         // Another sandbox may have removed it before it was locked.
-        let (folder, name) = paths::parent(path)?;
+        let (folder, name) = paths::parent(path.as_std_path())?;
         let there = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
         let locked = file.metadata()?;
         if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (locked.dev(), locked.ino())) {

@@ -1,8 +1,10 @@
 //! Paths that lead through no symbolic link: wherever an agent may write, one of another sandbox can make a link at any time.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::sandbox::Policy;
@@ -25,12 +27,12 @@ pub(crate) fn resolve(policy: &Policy) -> Policy {
         }
     };
     let places = |paths: &[Utf8PathBuf]| paths.iter().map(place).collect();
-    Policy {
+    let resolved = Policy {
         write: places(&policy.write),
         read_only: places(&policy.read_only),
         programs_in: places(&policy.programs_in),
         data: places(&policy.data),
-        caches: places(&policy.caches),
+        caches: Vec::new(),
         no_links: policy.no_links.iter().map(|(path, is_deep)| (place(path), *is_deep)).collect(),
         hide: policy.hide.iter().map(|path| existing(path)).collect(),
         show: places(&policy.show),
@@ -38,7 +40,12 @@ pub(crate) fn resolve(policy: &Policy) -> Policy {
         make: places(&policy.make),
         placeholders: policy.placeholders.iter().map(|(path, text)| (place(path), text.clone())).collect(),
         ..policy.clone()
-    }
+    };
+    // A cache that is a link may be the user's, but it opens nothing that is hidden.
+    let is_inside = |path: &Utf8PathBuf| roots.iter().any(|(root, _)| path.starts_with(root));
+    let cache = |path: &Utf8PathBuf| if is_inside(path) { place(path) } else { existing(path) };
+    let caches = policy.caches.iter().map(cache).filter(|path| !resolved.hides(path)).collect();
+    Policy { caches, ..resolved }
 }
 
 /// A path without symbolic links in the part of it that exists.
@@ -51,21 +58,21 @@ pub(crate) fn existing(path: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// A path, to name it: a link at its end is itself what is opened.
-pub(crate) fn open(path: &Utf8Path) -> io::Result<OwnedFd> {
+pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Ok(rustix::fs::openat2(CWD, path.as_str(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+    Ok(rustix::fs::openat2(CWD, path.as_ref(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 /// What is at a path; none if nothing is, or if a link leads there.
-pub(crate) fn kind(path: &Utf8Path) -> Option<FileType> {
-    let (folder, name) = parent(path).ok()?;
+pub(crate) fn kind(path: impl AsRef<Path>) -> Option<FileType> {
+    let (folder, name) = parent(path.as_ref()).ok()?;
     let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileType::from_raw_mode(found.st_mode))
 }
 
 /// Opens a file, or a folder to list it.
-pub(crate) fn open_file(path: &Utf8Path, flags: OFlags, mode: Mode) -> io::Result<File> {
-    let (folder, name) = parent(path)?;
+pub(crate) fn open_file(path: impl AsRef<Path>, flags: OFlags, mode: Mode) -> io::Result<File> {
+    let (folder, name) = parent(path.as_ref())?;
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     Ok(File::from(rustix::fs::openat(folder, name, flags, mode)?))
 }
@@ -75,14 +82,14 @@ pub(crate) fn make_folder(path: &Utf8Path) -> io::Result<()> {
     if kind(path).is_some() {
         return Ok(());
     }
-    match parent(path) {
+    match parent(path.as_std_path()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             make_folder(path.parent().unwrap_or(path))?;
         }
         Err(error) => return Err(error),
         Ok(_) => {}
     }
-    let (folder, name) = parent(path)?;
+    let (folder, name) = parent(path.as_std_path())?;
     match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error.into()),
@@ -90,14 +97,14 @@ pub(crate) fn make_folder(path: &Utf8Path) -> io::Result<()> {
 }
 
 /// Removes a file or a link, or with `REMOVEDIR` an empty folder.
-pub(crate) fn remove(path: &Utf8Path, flags: AtFlags) -> io::Result<()> {
-    let (folder, name) = parent(path)?;
+pub(crate) fn remove(path: impl AsRef<Path>, flags: AtFlags) -> io::Result<()> {
+    let (folder, name) = parent(path.as_ref())?;
     Ok(rustix::fs::unlinkat(folder, name, flags)?)
 }
 
 /// Gives a file or folder the first of the names that nothing has. The folder is made writable if its owner took that away.
 pub(crate) fn rename(path: &Utf8Path, names: impl Iterator<Item = String>) -> io::Result<Utf8PathBuf> {
-    let (folder, name) = parent(path)?;
+    let (folder, name) = parent(path.as_std_path())?;
     open_to_owner(&folder)?;
     for new in names {
         match rustix::fs::renameat_with(&folder, name, &folder, &new, RenameFlags::NOREPLACE) {
@@ -128,7 +135,7 @@ pub(crate) fn is_missing(error: &io::Error) -> bool {
 }
 
 /// The folder that a path lies in, and its name there.
-pub(crate) fn parent(path: &Utf8Path) -> io::Result<(OwnedFd, &str)> {
+pub(crate) fn parent(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => Ok((open(parent)?, name)),
         _ => Err(io::ErrorKind::InvalidInput.into()),
@@ -150,9 +157,13 @@ mod tests {
         }
         symlink(root.join("secret"), root.join("git/modules/planted")).unwrap();
         symlink(root.join("dotfiles"), root.join("home")).unwrap();
+        symlink(root.join("dotfiles"), root.join("cache")).unwrap();
+        symlink(root.join("secret"), root.join("leads")).unwrap();
         let policy = Policy {
             write: vec![root.join("git"), root.join("git/modules/planted"), root.join("home")],
             read_only: vec![root.join("git/modules/planted/hooks"), root.join("home/settings.json")],
+            hide: vec![root.join("secret")],
+            caches: vec![root.join("cache"), root.join("leads"), root.join("git/modules/planted")],
             ..Policy::default()
         };
         let resolved = resolve(&policy);
@@ -162,6 +173,11 @@ mod tests {
             "the user's own link is followed, one in what is written is not"
         );
         assert_eq!(resolved.read_only[1], root.join("dotfiles/settings.json"));
+        assert_eq!(
+            resolved.caches,
+            [root.join("dotfiles"), root.join("git/modules/planted")],
+            "a cache that leads to what is hidden is none"
+        );
         assert_eq!(kind(&resolved.read_only[0]), None);
         assert_eq!(kind(&resolved.write[1]), Some(FileType::Symlink));
         assert!(make_folder(&root.join("git/modules/planted/new")).is_err());

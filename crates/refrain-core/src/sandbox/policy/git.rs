@@ -16,8 +16,6 @@ pub(super) const GIT_PLACEHOLDERS: [(&str, Option<&str>); 5] = [
     ("remotes", None),
     ("branches", None),
 ];
-/// What git writes in a git folder, and whether in its folders too.
-pub(super) const GIT_WRITTEN: [(&str, bool); 3] = [("objects", false), ("logs", true), ("refs", true)];
 /// What commits in a linked worktree write in the common folder.
 pub(super) const GIT_OF_COMMITS: [&str; 3] = ["objects", "refs", "logs"];
 /// What decides about a linked worktree.

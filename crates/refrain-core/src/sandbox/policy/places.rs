@@ -1,7 +1,7 @@
 //! What is hidden of the user's home and of the system, and the caches of build tools.
 
 /// Credentials and private data in the user's home.
-pub(super) const HIDDEN: [&str; 145] = [
+pub(super) const HIDDEN: [&str; 146] = [
     ".ssh",
     ".gnupg",
     ".local/share/gnupg",
@@ -144,6 +144,7 @@ pub(super) const HIDDEN: [&str; 145] = [
     // Sockets of programs that have more rights.
     ".1password",
     ".bitwarden-ssh-agent.sock",
+    ".cache/git/credential",
     ".colima",
     ".lima",
     ".orbstack",

@@ -287,6 +287,9 @@ fn git_writes_through_no_link_that_an_agent_made() {
         "rm -f .git/logs/HEAD; ln -s $HOME/.bashrc .git/logs/HEAD",
         "mv .git/logs .git/moved; ln -s $HOME .git/logs; ln -s $HOME/.bashrc .git/moved/refs/heads/main",
         "ln -s $HOME/.bashrc .git/COMMIT_EDITMSG; ln -sf $HOME/.bashrc .git/index",
+        "mkdir -p .git/rr-cache/x; ln -s $HOME/.bashrc .git/rr-cache/x/thisimage",
+        "ln -s $HOME/.bashrc .git/objects/info/commit-graph",
+        "ln -s $HOME/.bashrc \"$(printf '.git/logs/refs/heads/w\\377')\"",
     ] {
         let script = format!("date +%N > work\n{plant}\n{CLAIM}");
         start(&sandbox, &script, &["--git-workflow", "commit", "--gate", "tests=test -e work"]);
