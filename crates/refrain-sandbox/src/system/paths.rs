@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(kind(&resolved.read_only[0]), None);
         assert_eq!(kind(&resolved.write[1]), Some(FileType::Symlink));
         assert!(make_folder(&root.join("git/modules/planted/new")).is_err());
-        assert!(open_file(&root.join("git/modules/planted/x"), OFlags::CREATE, Mode::RUSR).is_err());
+        assert!(open_file(root.join("git/modules/planted/x"), OFlags::CREATE, Mode::RUSR).is_err());
         assert_eq!(std::fs::read_dir(root.join("secret")).unwrap().count(), 1, "nothing was made there");
     }
 
@@ -195,6 +195,6 @@ mod tests {
         rustix::fs::chmod(root.as_str(), Mode::RUSR | Mode::XUSR).unwrap();
         let aside = rename(&root.join("planted"), (1..).map(|number| format!("planted-{number}"))).unwrap();
         assert_eq!(aside, root.join("planted-3"));
-        assert_eq!(kind(&root.join("planted")), None);
+        assert_eq!(kind(root.join("planted")), None);
     }
 }
