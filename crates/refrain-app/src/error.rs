@@ -180,12 +180,12 @@ impl From<EngineError> for RequestError {
                 (Code::NotFound, text(format!("its name is free; refrain status {id} shows it")))
             }
             EngineError::IsLoop(id) => (Code::NotFound, text(format!("refrain status {id} shows it"))),
-            EngineError::NameTaken(id) => (
+            EngineError::NameTaken { id, is_plan } => (
                 Code::Refused,
-                Some(
-                    Message::from("take another --name; ")
-                        .then(format!("refrain archive {id} frees the name of a stopped loop")),
-                ),
+                Some(Message::from("take another --name; ").then(match is_plan {
+                    true => format!("refrain discard {id} frees the name of a stopped plan"),
+                    false => format!("refrain archive {id} frees the name of a stopped loop"),
+                })),
             ),
             EngineError::NameDamaged(id) => (
                 Code::Refused,

@@ -5,7 +5,7 @@ use refrain_core::event::Ask;
 use refrain_core::sandbox::{Host, Mechanism, SandboxMode, SandboxSpec};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::Sandbox;
-use refrain_engine::sandbox::{HiddenPath, NoSandbox, Registries};
+use refrain_engine::sandbox::{AGENT, HiddenPath, NoSandbox, Registries};
 use refrain_engine::{ByKind, LoopRequest, Service};
 
 use crate::error::{Code, Message, RequestError};
@@ -53,15 +53,8 @@ pub(crate) fn of(
             notes.push(format!("{owner} names {path}, which the sandbox hides"));
             continue;
         }
-        if mode == SandboxMode::Auto {
-            notes.push(format!(
-                "the loop runs without a sandbox: it would hide the program {path} of {owner}"
-            ));
-            return Ok(None);
-        }
-        let error = Message::from("the sandbox hides the program ").then(format!("{path} of {owner}"));
-        return Err(RequestError::usage(error)
-            .hint("move it out of /tmp and of hidden folders; --no-sandbox starts it with your own rights"));
+        hides(mode, notes, &format!("{path} of {owner}"))?;
+        return Ok(None);
     }
     let Err(error) = refrain_engine::sandbox::probe(&context.host, spec, &sandbox) else {
         return Ok(Some(sandbox));
@@ -77,10 +70,37 @@ pub(crate) fn of(
     Err(refused(&error).hint(format!("{}{none}", less.unwrap_or_default())))
 }
 
-/// Refuses a loop whose sandbox needs a worktree of its own, and that has none.
-pub(crate) fn check_worktree(spec: &Spec) -> Result<(), RequestError> {
-    let is_files = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mechanism == Mechanism::Files);
-    if !is_files || spec.git.checkout.is_own_worktree() {
+/// What an automatic sandbox does without, and another refuses.
+fn hides(mode: SandboxMode, notes: &mut Vec<String>, program: &str) -> Result<(), RequestError> {
+    if mode == SandboxMode::Auto {
+        notes.push(format!("the loop runs without a sandbox: it would hide the program {program}"));
+        return Ok(());
+    }
+    let error = Message::from("the sandbox hides the program ").then(program.to_owned());
+    Err(RequestError::usage(error)
+        .hint("move it out of /tmp and of hidden folders; --no-sandbox starts it with your own rights"))
+}
+
+/// Refuses a loop whose sandbox needs a worktree of its own, and that has none; and one whose agent lies in the project, where
+/// its own worktree does not show it.
+pub(crate) fn check_worktree(
+    context: &Context,
+    spec: &mut Spec,
+    (args, config): (&SandboxArgs, &Sandbox),
+    notes: &mut Vec<String>,
+) -> Result<(), RequestError> {
+    let Some(sandbox) = &spec.sandbox else { return Ok(()) };
+    if spec.git.checkout.is_own_worktree() {
+        // It is made later.
+        let there = Spec { worktree: context.host.state_home.join("worktrees/new"), ..spec.clone() };
+        let mut hidden = refrain_engine::sandbox::hidden(&context.host, &there, sandbox).into_iter();
+        if let Some(HiddenPath { owner, path, .. }) = hidden.find(|it| it.is_program && it.owner == AGENT) {
+            hides(args.resolve(config).0, notes, &format!("{path} of {owner}"))?;
+            spec.sandbox = None;
+        }
+        return Ok(());
+    }
+    if sandbox.mechanism != Mechanism::Files {
         return Ok(());
     }
     let error =

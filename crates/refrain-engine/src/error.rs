@@ -93,8 +93,8 @@ pub enum EngineError {
     IsLoop(LoopId),
     #[error("{0} is archived already")]
     Archived(LoopId),
-    #[error("{0} exists already")]
-    NameTaken(LoopId),
+    #[error("{id} exists already")]
+    NameTaken { id: LoopId, is_plan: bool },
     #[error("the name {0} is taken by a loop that is damaged")]
     NameDamaged(LoopId),
     /// One of several files could not be written.
@@ -137,9 +137,14 @@ pub enum EngineError {
     InProgress { operation: Operation, worktree: Utf8PathBuf },
     /// Another plan works on the same tasks.
     #[error(
-        "plan {by} works on the tasks of {tag}; go on with `refrain plan resume {by}`, or end it with `refrain plan cancel {by}`"
+        "plan {by} works on the tasks of {tag}; {}, or end it with `refrain plan cancel {by}`",
+        if *.is_driven {
+            format!("it runs: see it with `refrain plan watch {by}`, stop it with `refrain plan pause {by}`")
+        } else {
+            format!("continue it with `refrain plan resume {by}`")
+        }
     )]
-    TasksTaken { tag: String, by: LoopId },
+    TasksTaken { tag: String, by: LoopId, is_driven: bool },
     #[error(transparent)]
     Git(#[from] GitError),
     #[error("what --protect names can only be told from what it was in a git repository")]

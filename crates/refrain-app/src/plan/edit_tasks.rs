@@ -2,8 +2,8 @@
 
 use refrain_core::plan::file::NewTask;
 use refrain_core::plan::{TaskEdit, TaskId, TaskRefusal};
-use refrain_core::{LoopId, MachineEnd, Refusal};
-use refrain_engine::{EngineError, LoopRequest, Service};
+use refrain_core::{LoopId, MachineEnd};
+use refrain_engine::Service;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -102,6 +102,7 @@ pub fn edit_task(
 fn check_open(service: &Service, id: &LoopId) -> Result<(), RequestError> {
     let state = service.plan(id)?;
     let Some(ended) = state.ended.filter(|_| state.is_final()) else { return Ok(()) };
-    let why = Refusal::Final(ended.end.name());
-    Err(EngineError::Refused { id: id.clone(), what: LoopRequest::Resume, why }.into())
+    let error = format!("the tasks of plan {id} cannot be changed: it is {}", ended.end.name());
+    Err(RequestError::new(Code::Refused, error)
+        .hint(format!("refrain plan run starts another; refrain discard {id} frees its name")))
 }

@@ -37,7 +37,13 @@ pub fn answer(
         return Err(error.hint(format!("refrain steer {id} TEXT sends a text to its agent")));
     }
     let state = service.state(id)?;
-    if matches!(status.status, StatusWord::Crashed | StatusWord::Paused) && state.blocked == 0 {
+    if status.question.is_none() && state.awaits_approval().is_some() {
+        let error = RequestError::new(Code::Refused, format!("{id} asks nothing: it waits for an approval"));
+        return Err(error.hint(format!(
+            "refrain approve {id}; or, to send it back: refrain steer {id} TEXT, then refrain resume {id}"
+        )));
+    }
+    if status.question.is_none() && matches!(status.status, StatusWord::Crashed | StatusWord::Paused) {
         let error = RequestError::new(Code::Refused, format!("{id} asks nothing"));
         return Err(error.hint(format!(
             "refrain resume {id} continues it; refrain steer {id} TEXT before that sends a text to its agent"

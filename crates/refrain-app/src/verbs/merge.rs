@@ -61,8 +61,15 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
             error(format!("{id} worked in {folder}, which has its work already and no git repository"))
                 .hint(format!("refrain report {id} shows what it did"))
         }
-        MergeRefusal::NoBranch { worked_on, folder, uncommitted, has_git: true } => {
+        MergeRefusal::NoBranch { worked_on, folder, uncommitted, unmerged, has_git: true } => {
             let on = worked_on.map(|branch| format!(" on branch {branch}")).unwrap_or_default();
+            if let Some(revision) = unmerged {
+                return error(format!(
+                    "{id} has no branch of its own: it worked in {folder}{on}, and what is checked out here lacks its commits"
+                ))
+                .hint(by_hand(&revision))
+                .hint(format!("refrain diff {id} shows them"));
+            }
             let has = match uncommitted {
                 0 => "which has its work already".to_owned(),
                 files => format!("where {} not committed", counted(files, "file is", "files are")),
@@ -121,8 +128,13 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
             }
         ))
         .hint(format!("wait until it has stopped, or refrain -C FOLDER merge {id} from another worktree")),
-        MergeRefusal::AwaitsApproval => error(format!("{id} waits for your approval"))
-            .hint(format!("refrain diff {id} shows the work; refrain approve {id}, then refrain merge {id}")),
+        MergeRefusal::AwaitsApproval => {
+            let has_branch = service.state(id).is_ok_and(|state| state.spec.git.new_branch().is_some());
+            let then =
+                if has_branch { format!(", then refrain merge {id}") } else { " accepts it".to_owned() };
+            error(format!("{id} waits for your approval"))
+                .hint(format!("refrain diff {id} shows the work; refrain approve {id}{then}"))
+        }
         MergeRefusal::Unverified(cause) => {
             let why = match cause {
                 UnverifiedCause::NoGate => "no gate verified it".to_owned(),
@@ -157,12 +169,20 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                 true => format!("{log} has what it printed"),
                 false => "it printed nothing".to_owned(),
             };
-            RequestError::new(Code::Failed, text).hint(printed).hint(Message::from("a loop mends it: ").then(
-                mending_loop(service, id, &gates, &format!("Merge {revision} and make gate {gate} pass.")),
-            ))
+            let goal = format!("Merge {revision} and make gate {gate} pass.");
+            RequestError::new(Code::Failed, text)
+                .hint(printed)
+                .hint(Message::from("a loop mends it: ").then(mending_loop(service, id, &gates, &goal)))
+                .hint(Message::from("or ").then(by_hand(&revision)))
         }
         MergeRefusal::Refused(why) => error(format!("{id} was not merged: {why}")),
     }
+}
+
+/// The command that merges without Refrain, and what it omits.
+fn by_hand(revision: &str) -> String {
+    let revision = shlex::try_quote(revision).unwrap_or_default();
+    format!("git merge {revision} merges it by hand, whatever its gates say")
 }
 
 fn counted(number: usize, one: &str, many: &str) -> String {

@@ -163,7 +163,7 @@ pub fn resume_plan(
         }
         EngineError::Refused { why: Refusal::Final(word), .. } => {
             RequestError::new(Code::Refused, format!("plan {id} cannot be resumed: it is {word}"))
-                .hint("refrain plan run starts another")
+                .hint(format!("refrain plan run starts another; refrain discard {id} frees its name"))
         }
         _ => error.into(),
     })

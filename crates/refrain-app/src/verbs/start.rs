@@ -45,9 +45,10 @@ impl PreparedLoop {
         let start = &settings.config.start;
         let has_agent =
             request.options.work.command.is_some() || start.command.is_some() || start.agent.is_some();
-        let ResolvedStart { spec, notes, offered, untrusted_gates } =
+        let ResolvedStart { mut spec, mut notes, offered, untrusted_gates } =
             resolved.map_err(|error| if has_agent { error } else { error.hint(to_choose(&service)) })?;
-        crate::sandbox::check_worktree(&spec)?;
+        let sandbox = (&request.options.work.sandbox, &settings.config.sandbox);
+        crate::sandbox::check_worktree(context, &mut spec, sandbox, &mut notes)?;
         let named = request.options.name.clone();
         Ok(Self { service, settings, dir, spec, offered, untrusted_gates, named, notes })
     }

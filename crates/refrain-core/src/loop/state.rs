@@ -357,6 +357,11 @@ impl LoopState {
         is_known && self.git.released && self.git.kept.is_none()
     }
 
+    /// Whether a worktree of its own is still to be made: its runner does that before the first iteration.
+    pub fn lacks_worktree(&self) -> bool {
+        self.spec.git.checkout.is_own_worktree() && self.git.base.is_none() && !self.is_final()
+    }
+
     /// Whether it has a worktree of its own that was not given back.
     pub fn holds_worktree(&self) -> bool {
         let is_own = self.spec.git.checkout.is_own_worktree();

@@ -129,8 +129,12 @@ impl Service {
         }
         match journal::read(&self.project.loop_dir(&id)) {
             Err(JournalError::Damaged { .. }) => Err(EngineError::NameDamaged(id)),
-            Ok(_) | Err(_) => Err(EngineError::NameTaken(id)),
+            Ok(_) | Err(_) => Err(self.name_taken(id)),
         }
+    }
+
+    pub(crate) fn name_taken(&self, id: LoopId) -> EngineError {
+        EngineError::NameTaken { is_plan: self.project.plan_dir(&id).exists(), id }
     }
 
     pub(crate) fn is_name_taken(&self, id: &LoopId) -> bool {

@@ -183,7 +183,10 @@ impl Service {
         }
         let place = match work {
             report::Work::Folder if iteration.is_none() && !state.spec.worktree.is_dir() => {
-                return nothing("The folder that it works in is not there.");
+                return nothing(match state.lacks_worktree() {
+                    true => "Its worktree is not made yet, so nothing was changed.",
+                    false => "The folder that it works in is not there.",
+                });
             }
             report::Work::Folder if iteration.is_none() => &state.spec.worktree,
             report::Work::Folder | report::Work::Tree(_) | report::Work::Gone => &self.project.root,

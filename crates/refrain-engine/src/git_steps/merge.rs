@@ -13,7 +13,9 @@ use refrain_core::memory::goal;
 use refrain_core::plan::FailedGate;
 use refrain_core::view::{StatusWord, Verification, WaitsFor};
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::{Cancel, HandOverRequest, HandedOver, MergeRequest, MergeResult as Merge, Repository};
+use refrain_git::{
+    Cancel, GitError, HandOverRequest, HandedOver, MergeRequest, MergeResult as Merge, Repository,
+};
 use refrain_store::{ClaimOutcome, LoopDir, RunnerLock, WorktreeLock, journal};
 use tokio::sync::watch;
 
@@ -61,6 +63,8 @@ pub enum MergeRefusal {
         /// Where it worked, and how many files are not committed there.
         folder: Utf8PathBuf,
         uncommitted: usize,
+        /// The branch or commit with its commits, if what is checked out here lacks them.
+        unmerged: Option<String>,
         has_git: bool,
     },
     /// The plan can continue and hand over its work itself; how it stands.
@@ -152,9 +156,18 @@ impl Service {
             let env = marked(&self.host.env, spec);
             let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir));
             let has_git = there.is_ok();
-            let uncommitted = there.and_then(|there| there.survey()).map_or(0, |base| base.dirty.len());
+            let before = state.git.base.as_ref().map(|base| base.dirty.as_slice()).unwrap_or_default();
+            let uncommitted = there.and_then(|there| {
+                let files = there.survey()?.dirty.into_iter().map(|it| it.path).collect();
+                Ok(there.unprepared(files, before).len())
+            });
+            // Files that the loop did not leave are the user's.
+            let has_committed_all = status.status == StatusWord::Completed
+                && state.git.last.as_ref().is_some_and(|last| !last.is_explained());
+            let uncommitted = uncommitted.ok().filter(|_| !has_committed_all).unwrap_or_default();
+            let unmerged = self.unmerged(&state, &env, status.branch.as_deref()).unwrap_or_default();
             let (worked_on, folder) = (status.branch, spec.worktree.clone());
-            return Ok(Err(MergeRefusal::NoBranch { worked_on, folder, uncommitted, has_git }));
+            return Ok(Err(MergeRefusal::NoBranch { worked_on, folder, uncommitted, unmerged, has_git }));
         };
         let env = marked(&self.host.env, spec);
         let repository = repository::open(&self.project.worktree, &env, spec)?;
@@ -208,6 +221,27 @@ impl Service {
             trailer: "Refrain-Loop",
         };
         self.merge_work(&repository, work, &env, options).await
+    }
+
+    /// Where the commits of a loop without a branch of its own are, if what is checked out here lacks them.
+    fn unmerged(
+        &self,
+        state: &LoopState,
+        env: &[(OsString, OsString)],
+        worked_on: Option<&str>,
+    ) -> Result<Option<String>, GitError> {
+        let Some(last) = state.git.commits.last() else { return Ok(None) };
+        let repository = repository::open(&self.project.worktree, env, &state.spec)?;
+        repository.tree_of(last)?;
+        let has = |head: &Oid| repository.stands_on(head, last, None).is_ok_and(|base| base == *last);
+        if has(&repository.begin_of_plan()?.0) {
+            return Ok(None);
+        }
+        let branch = match worked_on {
+            Some(branch) => repository.branch_head(branch)?.filter(has).and(worked_on),
+            None => None,
+        };
+        Ok(Some(branch.map_or_else(|| last.short().to_string(), str::to_owned)))
     }
 
     pub(crate) async fn merge_work(

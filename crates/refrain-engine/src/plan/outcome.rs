@@ -165,8 +165,8 @@ impl Service {
         self.prune_discarded(&repository)?;
         for round in &rounds {
             match self.archive(&round.id) {
-                // An earlier call archived it.
-                Ok(_) | Err(EngineError::NoLoop { .. }) => {}
+                // An earlier call archived it, or the user did.
+                Ok(_) | Err(EngineError::NoLoop { .. } | EngineError::Archived(_)) => {}
                 Err(error) => return Err(error),
             }
         }

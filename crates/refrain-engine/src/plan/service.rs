@@ -73,7 +73,7 @@ impl Service {
     fn check_free(&self, spec: &PlanSpec, named: Option<&LoopId>) -> Result<(), EngineError> {
         self.check_alone(spec, None)?;
         match named.filter(|id| self.is_name_taken(id)) {
-            Some(id) => Err(EngineError::NameTaken(id.clone())),
+            Some(id) => Err(self.name_taken(id.clone())),
             None => Ok(()),
         }
     }
@@ -115,7 +115,8 @@ impl Service {
             let Ok(other) = self.plan(&id) else { continue };
             let is_same = other.spec.tasks == spec.tasks && other.spec.tag == spec.tag;
             if is_same && other.ended.is_none() && Some(&id) != own {
-                return Err(EngineError::TasksTaken { tag: spec.tag.clone(), by: id });
+                let is_driven = !RunnerLock::is_free(&self.project.plan_dir(&id));
+                return Err(EngineError::TasksTaken { tag: spec.tag.clone(), by: id, is_driven });
             }
         }
         Ok(())

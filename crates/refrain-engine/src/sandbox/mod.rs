@@ -177,10 +177,13 @@ pub(crate) fn moved(host: &Host, sandbox: &SandboxSpec, config: &Sandbox) -> San
     sandbox.moved_to(&own)
 }
 
+/// The agent as the owner of a path.
+pub const AGENT: &str = "the agent";
+
 /// What a command of the loop needs, and its sandbox hides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenPath {
-    /// `the agent`, or `gate NAME`.
+    /// [`AGENT`], or `gate NAME`.
     pub owner: String,
     pub path: Utf8PathBuf,
     /// Whether it is the program of the command, which cannot be started without it.
@@ -195,7 +198,7 @@ pub fn hidden(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Vec<HiddenPath
     let agent = agent_policy(host, spec, sandbox);
     let gate = role_policy(host, spec, sandbox, Role::Gate);
     let row = |owner: String, is_program| move |path| HiddenPath { owner, path, is_program };
-    let of_agent = program.and_then(|path| hidden_path(&agent, path)).map(row("the agent".to_owned(), true));
+    let of_agent = program.and_then(|path| hidden_path(&agent, path)).map(row(AGENT.to_owned(), true));
     let of_gates = spec.gates.iter().flat_map(|it| {
         let Check::Command(command) = &it.check else { return Vec::new() };
         let owner = format!("gate {}", it.name);

@@ -107,7 +107,8 @@ impl Service {
         most: u64,
     ) -> Result<Option<Part>, EngineError> {
         let dir = self.locate(id)?.dir;
-        let spec = journal::read(&dir)?.state.spec;
+        let state = journal::read(&dir)?.state;
+        let spec = state.spec;
         let of = dir.attempt(attempt);
         let path = match kept {
             LogKind::Output => of.stdout(spec.agent.streams()),
@@ -122,7 +123,9 @@ impl Service {
                 LogKind::Gate(name, _) => spec.gates.iter().any(|gate| gate.name == *name),
                 LogKind::Critique => spec.critique.is_some(),
             };
-            return Ok((is_one && of.0.is_dir()).then(Part::default));
+            // The baseline makes its folder with the first byte that a gate prints.
+            let is_baseline = attempt.iteration == 0 && state.baseline.is_some();
+            return Ok((is_one && (is_baseline || of.0.is_dir())).then(Part::default));
         };
         let next = from + bytes.len() as u64;
         let text = cleaned(&Redactor::new(&spec, []), &path, from, &bytes);

@@ -86,6 +86,7 @@ fn counted(state: &LoopState) -> String {
 /// Why no gate verified the work of a loop without required gates.
 fn unverified(spec: &Spec) -> &'static str {
     match spec.untrusted.is_empty() {
+        true if !spec.gates.is_empty() => "unverified, as no required gate checks it",
         true => "unverified, as no gate checks it",
         false => "unverified, as its gates are not trusted and were left out",
     }

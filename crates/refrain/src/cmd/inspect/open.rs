@@ -39,6 +39,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
                 RequestError::new(Code::Refused, text).hint(format!("refrain report {id} shows what it did"))
             );
         }
+        if service.state(&id).is_ok_and(|it| it.lacks_worktree()) {
+            let text = format!("{id}: its worktree {folder} is not made yet: there is nothing to open");
+            return Err(RequestError::new(Code::Refused, text)
+                .hint(format!("refrain status {id} says how it stands, and how it continues")));
+        }
         let error =
             RequestError::new(Code::Refused, format!("{id}: its worktree {folder} is not there any more"));
         return Err(match (service.discarded(&id), branch) {

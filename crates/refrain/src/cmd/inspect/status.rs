@@ -78,6 +78,7 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
                 branch: branch(&status, state.spec.git.new_branch().is_some(), own),
                 failure: last_failure(service, &status),
                 left_out: commits::left_out(state.git.last.as_ref()),
+                lacks_worktree: state.lacks_worktree(),
             };
             out::print(&text(&status, &found, facts, out::terminal_width()));
         }
@@ -103,6 +104,8 @@ struct Facts {
     failure: Option<String>,
     /// What the last commit omitted.
     left_out: String,
+    /// Its own worktree was never made.
+    lacks_worktree: bool,
 }
 
 /// A loop of another system, one fact a line.
@@ -139,8 +142,8 @@ fn last_failure(service: &Service, status: &Status) -> Option<String> {
 }
 
 /// Why the folder of a loop is not there: a worktree of its own is made when the runner begins.
-fn absence(attempts: u32, has_ended: bool) -> &'static str {
-    if attempts == 0 && !has_ended { " (not made yet)" } else { " (removed)" }
+fn absence(lacks_worktree: bool, (attempts, has_ended): (u32, bool)) -> &'static str {
+    if lacks_worktree || attempts == 0 && !has_ended { " (not made yet)" } else { " (removed)" }
 }
 
 /// Its branch, and whether that was merged, discarded or removed; empty if it has no commit on a branch that is there.
@@ -177,7 +180,7 @@ fn queued(status: &Status) -> impl Iterator<Item = Row> {
 fn text(
     status: &Status,
     found: &LoopLocation,
-    Facts { goal, branch, failure, left_out }: Facts,
+    Facts { goal, branch, failure, left_out, lacks_worktree }: Facts,
     width: Option<usize>,
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
@@ -185,7 +188,7 @@ fn text(
     let gone = match &status.mirrored {
         Some(_) => " (on another machine)",
         None if Utf8Path::new(&status.working_dir).is_dir() => "",
-        None => absence(status.started, status.ended_at.is_some()),
+        None => absence(lacks_worktree, (status.started, status.ended_at.is_some())),
     };
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
@@ -265,8 +268,9 @@ mod tests {
     #[test]
     fn a_folder_that_is_to_be_made_is_not_removed() {
         let cases = [((0, false), "not made yet"), ((0, true), "removed"), ((1, false), "removed")];
-        for ((attempts, has_ended), word) in cases {
-            assert_eq!(absence(attempts, has_ended), format!(" ({word})"));
+        for (progress, word) in cases {
+            assert_eq!(absence(false, progress), format!(" ({word})"));
         }
+        assert_eq!(absence(true, (0, true)), " (not made yet)", "it was paused before that");
     }
 }

@@ -105,7 +105,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         app::check(context, &service, &id, &grant)?;
         context.check(Action::Detach)?;
     }
-    match app::resume(context, &service, &id, (&grant, args.now), Slow::Note(&mut out::tell_slow))? {
+    let resumed = app::resume(context, &service, &id, (&grant, args.now), Slow::Note(&mut out::tell_slow))?;
+    if args.last {
+        out::tell(&format!("resuming {id}\n"));
+    }
+    match resumed {
         ResumeOutcome::Runner(runner) => drive_resumed(context, &service, *runner, &args.show),
         ResumeOutcome::Hurried => {
             out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
@@ -212,7 +216,7 @@ fn resume_plan(
     args: &Args,
 ) -> Result<ExitCode, RequestError> {
     let grant = app::plan_grant(id, &typed_grant(args)?, args.now)?;
-    crate::cmd::plan::resume(context, service, id, &grant, &args.show)
+    crate::cmd::plan::resume(context, service, (id, !args.last), &grant, &args.show)
 }
 
 /// Candidates without an id: loops that can be resumed.
@@ -237,7 +241,6 @@ fn last_resumable(service: &Service) -> Result<LoopId, RequestError> {
     let id = found.ok_or_else(|| {
         RequestError::usage("--last: no loop of this project can continue").hint("refrain list shows them")
     })?;
-    out::tell(&format!("resuming {id}\n"));
     Ok(id)
 }
 
@@ -270,7 +273,9 @@ fn resume_each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) ->
     let show = ShowArgs { detach: true, ..args.show.clone() };
     for (service, id) in loops {
         let resumed = || match service.find(&id)? {
-            ByKind::Plan(_) => crate::cmd::plan::resume(context, &service, &id, &PlanGrant::default(), &show),
+            ByKind::Plan(_) => {
+                crate::cmd::plan::resume(context, &service, (&id, true), &PlanGrant::default(), &show)
+            }
             ByKind::Loop(_) => {
                 let runner = service.resume(&id, &Grant::default(), args.now)?;
                 let show = with_configuration(context, &service, &show);

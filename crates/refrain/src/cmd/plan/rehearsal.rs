@@ -82,7 +82,11 @@ pub(super) fn show(
     let notes = notes.iter().cloned().chain(prepared.over_budget(texts));
     notes.for_each(|note| out::tell_line("", &format!("note: {note}")));
     prepared.check_trust(context)?;
-    out::tell_line("", "nothing was begun; without --dry-run it is");
+    let end = match prepared.done_tasks() {
+        Some(tasks) => format!("{tasks} done, so without --dry-run nothing is begun either"),
+        None => "nothing was begun; without --dry-run it is".to_owned(),
+    };
+    out::tell_line("", &end);
     Ok(Code::Done.into())
 }
 

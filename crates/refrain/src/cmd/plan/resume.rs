@@ -16,6 +16,7 @@ use refrain_engine::Service;
 use super::drive;
 use super::selection::WhichArgs;
 use crate::cmd::launch::resume::with_configuration;
+use crate::out;
 use crate::run::ShowArgs;
 
 /// Resume a stopped or crashed plan, and retry its blocked tasks
@@ -60,18 +61,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         max_cost: args.max_cost,
         max_duration: args.max_duration,
     };
-    resume(context, &service, &id, &grant, &args.show)
+    resume(context, &service, (&id, true), &grant, &args.show)
 }
 
+/// Resumes a plan, and names it if the user did not.
 pub(crate) fn resume(
     context: &Context,
     service: &Service,
-    id: &LoopId,
+    (id, is_named): (&LoopId, bool),
     grant: &PlanGrant,
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
     let past = service.redacted_events(id)?.last().map_or(0, |record| record.seq);
     let runner = app::resume_plan(context, service, id, grant)?;
+    if !is_named {
+        out::tell(&format!("resuming {id}\n"));
+    }
     let show = with_configuration(context, service, show);
     match show.detach {
         true => {

@@ -99,7 +99,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         app::tune(context, &service, &id, &app::Tune { task: task.clone(), text: words.clone() })?;
     }
     if args.resume && words.is_some() {
-        return super::resume::resume(context, &service, &id, &PlanGrant::default(), &args.show);
+        return super::resume::resume(context, &service, (&id, true), &PlanGrant::default(), &args.show);
     }
     if args.show.json {
         out::print_json(&TuneOutput { schema: 1, plan: id, tried, words })?;

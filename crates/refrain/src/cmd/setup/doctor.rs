@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Resume loops by themselves after a reboot, with a systemd service of your user; does nothing else
-    #[arg(long, value_name = "on|off", num_args = 0..=1, default_missing_value = "on", hide_possible_values = true,
+    #[arg(long, value_name = "on|off", hide_possible_values = true,
         conflicts_with_all = ["fix", "json"])]
     autostart: Option<Switch>,
 }

@@ -128,7 +128,7 @@ fn reference() -> Vec<(String, String)> {
         let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
         list.push_str(&format!("| [`{name}`]({name}.md) | {about} |\n"));
         let mut page = format!("# refrain {name}\n\n{}", help(verb));
-        for inner in verb.get_subcommands_mut().filter(|inner| inner.get_name() != "help") {
+        for inner in verb.get_subcommands_mut().filter(|it| it.get_name() != "help" && !it.is_hide_set()) {
             page.push_str(&format!("\n## refrain {name} {}\n\n", inner.get_name()));
             page.push_str(&help(inner));
         }

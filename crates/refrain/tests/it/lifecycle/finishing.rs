@@ -181,6 +181,7 @@ fn gates_run_on_a_merge_with_commits_made_since() {
     );
     let next = "--gate 'test=test ! -f broken' --worktree --git-workflow commit 'Merge work-job and make gate test pass.'";
     assert!(refused.stderr.contains(next), "{}", refused.stderr);
+    assert!(refused.stderr.contains("or git merge work-job merges it by hand"), "{}", refused.stderr);
     assert_eq!(head(&sandbox, "main"), before);
     sandbox.git(&["rm", "--quiet", "broken"]);
     sandbox.git(&["commit", "--quiet", "--message", "Mend it"]);
@@ -266,6 +267,12 @@ fn work_that_waits_for_approval_is_not_merged_before_it() {
     let refused = sandbox.refrain(&["merge", "job"]).with_code(17).stderr;
     assert!(refused.contains("job waits for your approval"), "{refused}");
     assert!(refused.contains("refrain approve job, then refrain merge job"), "{refused}");
+
+    let start = ["start", "--command", &agent, "--name", "here", "--git-workflow", "commit"];
+    sandbox.refrain(&[&start[..], &rest].concat()).with_code(14);
+    let refused = sandbox.refrain(&["merge", "here"]).with_code(17).stderr;
+    assert!(refused.contains("refrain approve here accepts it"), "{refused}");
+    assert!(!refused.contains("then refrain merge"), "its work is here already: {refused}");
 }
 
 #[test]
@@ -507,6 +514,11 @@ fn a_plan_that_did_nothing_verified_nothing() {
         ["plan", "run", "--plan", "PLAN.md", "--command", &agent, "--verify", "false", "--name", "none"];
     let said = sandbox.refrain(&run).with_code(0).stdout;
     assert_eq!(said, "PLAN.md: the only task is done, so nothing was begun\n");
+    let said = sandbox.refrain(&[&run[..], &["--dry-run"]].concat()).with_code(0).stderr;
+    assert!(
+        said.ends_with("the only task is done, so without --dry-run nothing is begun either\n"),
+        "{said}"
+    );
     sandbox.refrain(&["plan", "status", "none"]).with_code(3);
     // A program that asks for the status gets one.
     let status = sandbox.refrain(&[&run[..], &["--json"]].concat()).with_code(0).json();

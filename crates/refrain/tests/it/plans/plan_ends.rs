@@ -80,3 +80,20 @@ case $task in 4*) rm README.md;; *) echo TASK_COMPLETE;; esac"#,
     let status = sandbox.refrain(&["plan", "status", "fx", "--json"]).with_code(0).json();
     assert_eq!(status["status"], "cancelled");
 }
+
+#[test]
+fn the_name_of_a_stopped_plan_is_freed_as_the_refusals_say() {
+    let (sandbox, agent) = feature();
+    run(&sandbox, &format!("{agent} pine"), &["--quiet"]).with_code(0);
+    let again = ["plan", "run", "--tag", "feature-x", "--command", &agent, "--name", "fx", "--json"];
+    for words in [&again[..], &["plan", "add", "Paint it", "--name", "fx"]] {
+        let said = sandbox.refrain(words).with_code(17).stderr;
+        assert!(said.contains("refrain discard fx frees ") && !said.contains("archive fx"), "{said}");
+        assert!(!said.contains("resumed"), "{said}");
+    }
+    let tasks = sandbox.refrain(&["list", "--plan", "fx", "--json"]).with_code(0).json();
+    let first = tasks[0]["id"].as_str().unwrap();
+    sandbox.refrain(&["archive", first]).with_code(0);
+    sandbox.refrain(&["discard", "fx"]).with_code(0);
+    sandbox.refrain(&again).with_code(0);
+}

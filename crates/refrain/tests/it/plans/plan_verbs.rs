@@ -195,10 +195,10 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
     let said = sandbox.refrain(&["steer", "fx", "Mind the cat."]).with_code(0).stdout;
     assert!(said.starts_with("fx-1-") && said.ends_with("later tasks are not\n"), "{said}");
     let said = run(&sandbox, &agent, &[]).with_code(17).stderr;
-    assert!(
-        said.contains("plan fx works on the tasks of feature-x") || said.contains("exists already"),
-        "{said}"
-    );
+    assert!(said.contains("plan fx works on the tasks of feature-x; it runs: "), "{said}");
+    for verb in ["watch", "pause", "cancel"] {
+        assert!(said.contains(&format!("`refrain plan {verb} fx`")), "{said}");
+    }
     let said = sandbox.refrain(&["pause", "--now"]).with_code(0).stdout;
     assert!(said.contains("fx"), "{said}");
     testkit::eventually("the plan pauses", || {

@@ -28,6 +28,20 @@ fn commits(sandbox: &Sandbox) -> usize {
     sandbox.git(&["log", "--oneline"]).lines().count()
 }
 
+/// A yes that is typed as an answer would send the work back.
+#[test]
+fn an_answer_decides_no_approval() {
+    let sandbox = sandbox();
+    waiting(&sandbox, &[]);
+    let refused = sandbox.refrain(&["answer", "job", "yes"]).with_code(17).stderr;
+    assert!(refused.contains("job asks nothing: it waits for an approval"), "{refused}");
+    assert!(
+        refused.contains("refrain approve job; or, to send it back: refrain steer job TEXT"),
+        "{refused}"
+    );
+    assert_eq!(sandbox.status("job")["approval"]["state"], "awaited");
+}
+
 #[test]
 fn proven_work_waits_for_approval() {
     let sandbox = sandbox();

@@ -370,3 +370,62 @@ fn doctor_names_no_process_of_another_home() {
     let [own, other] = [own, other].map(|child| format!("{} sleep 1000", child.id()));
     assert!(said.contains(&own) && !said.contains(&other), "{said}");
 }
+
+#[test]
+fn a_merge_of_commits_that_are_on_another_branch_or_none_names_the_command_that_merges_them() {
+    let sandbox = sandbox();
+    write(&sandbox.project().join("mine.txt"), "mine\n");
+    let start = |name: &str| {
+        let agent = sandbox.agent(name, &format!("echo work > {name}.txt\n{CLAIM}"));
+        let words =
+            ["start", "--commit-only", "--command", &agent, "--name", name, "--gate", "true", "-q", "p"];
+        sandbox.refrain(&words).with_code(0);
+    };
+    let merge = |name: &str| sandbox.refrain(&["merge", name]).with_code(17).stderr;
+    sandbox.git(&["checkout", "--quiet", "--detach"]);
+    start("apart");
+    let commit = sandbox.git(&["rev-parse", "--short=7", "HEAD"]);
+    sandbox.git(&["checkout", "--quiet", "-b", "feat", "main"]);
+    start("other");
+    sandbox.git(&["checkout", "--quiet", "main"]);
+    for (name, revision) in [("apart", commit.trim()), ("other", "feat")] {
+        let refused = merge(name);
+        assert!(refused.contains("what is checked out here lacks its commits"), "{refused}");
+        let command = format!("git merge {revision}");
+        assert!(refused.contains(&command), "{command}: {refused}");
+        assert!(!refused.contains("not committed") && !refused.contains("already"), "{refused}");
+        sandbox.git(&["merge", "--quiet", "--no-edit", revision]);
+        let refused = merge(name);
+        assert!(refused.contains("which has its work already"), "{refused}");
+    }
+}
+
+#[test]
+fn a_worktree_that_was_never_made_is_not_called_removed() {
+    let sandbox = sandbox();
+    let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
+    let refuses = "case \"$*\" in *'worktree add'*) echo no >&2; exit 1;; esac";
+    let git = sandbox.agent("git", &format!("{refuses}\nPATH={usual} exec git \"$@\""));
+    let path = format!("{}:{usual}", std::path::Path::new(&git).parent().unwrap().display());
+    let agent = sandbox.agent("agent", CLAIM);
+    let start = ["start", "--command", &agent, "--name", "job", "--worktree", "-q", "p"];
+    sandbox.command(&start).env("PATH", &path).run().with_code(14);
+    let status = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(status.contains("(not made yet)") && !status.contains("removed"), "{status}");
+    let diff = sandbox.refrain(&["diff", "job"]);
+    assert!(diff.stderr.contains("Its worktree is not made yet"), "{diff:?}");
+    let refused = sandbox.refrain(&["open", "job"]).with_code(17).stderr;
+    assert!(refused.contains("is not made yet") && !refused.contains("any more"), "{refused}");
+}
+
+#[test]
+fn resume_last_says_that_it_resumes_only_if_it_does() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo line >> made.txt");
+    let start = ["start", "--command", &agent, "--name", "job", "--max-iterations", "1", "-q", "p"];
+    sandbox.refrain(&start).with_code(10);
+    let refused = sandbox.refrain(&["resume", "--last"]).with_code(17).stderr;
+    assert!(!refused.contains("resuming"), "{refused}");
+    let resumed = sandbox.refrain(&["resume", "--last", "--max-iterations", "2"]).with_code(10).stderr;
+    assert!(resumed.contains("resuming job"), "{resumed}");
+}

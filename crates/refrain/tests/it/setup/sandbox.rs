@@ -295,6 +295,18 @@ fn a_program_that_the_sandbox_hides_is_refused_at_the_start() {
     assert!(noted.contains("the loop runs without a sandbox"), "{noted}");
 }
 
+/// A worktree of the loop's own does not show what lies in the project and is hidden there.
+#[test]
+fn a_program_of_the_project_is_not_seen_from_a_worktree_in_another_folder() {
+    let Some(sandbox) = sandbox() else { return };
+    let agent = sandbox.project().join("agent");
+    fs::copy(sandbox.agent("agent", CLAIM), &agent).unwrap();
+    configure(&sandbox, &format!("hide = [{:?}]", sandbox.project()));
+    let words = ["start", "--command", "./agent", "--name", "job", "-p", "x", "--worktree"];
+    let refused = sandbox.refrain(&[&words[..], &["--sandbox"]].concat()).with_code(2).stderr;
+    assert!(refused.contains("the sandbox hides the program"), "{refused}");
+}
+
 #[test]
 fn a_user_at_a_terminal_reads_that_there_could_be_a_sandbox() {
     let Some(sandbox) = sandbox() else { return };

@@ -297,3 +297,18 @@ fn the_list_is_filtered_by_project_and_each_chip_keeps_the_other_filters() {
     assert!(none.contains("Nothing matches"), "{none}");
     served.ends();
 }
+
+#[test]
+fn the_log_of_a_gate_that_printed_nothing_before_the_first_iteration_is_empty() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let words = ["start", "--command", &agent, "--name", "job", "--gate", "exit 127", "--quiet", "p"];
+    sandbox.refrain(&words).with_code(14);
+    let served = TestServer::begin(&sandbox, &[]);
+    let page = format!("/p/{}/job", project(&served));
+    let shown = served.gets(&page).with_status(200).body;
+    let log = format!("{page}/attempts/0/logs/gate:exit:1");
+    assert!(shown.contains(&log), "{shown}");
+    served.gets(&log).with_status(200);
+    served.ends();
+}
