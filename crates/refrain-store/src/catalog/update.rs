@@ -53,31 +53,33 @@ impl Catalog {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         // Objects are too long to be remembered.
         let mut knowing = self.known.take_if(|_| detail == Detail::Line);
-        let known = knowing.as_mut().map(|known| known.take(&folder)).unwrap_or_default();
-        let (judged, mut now) = (Judged::by(signing), HashMap::with_capacity(known.loops.len()));
-        let (mut without_row, mut has_rows) = (HashSet::new(), known.has_rows);
-        for (name, known) in known.loops {
-            let stamp = there.get(&name).copied().flatten();
+        let Folder { loops: mut now, mut has_rows } =
+            knowing.as_mut().map(|known| known.take(&folder)).unwrap_or_default();
+        let (judged, mut without_row) = (Judged::by(signing), HashSet::new());
+        // In its place: what lives long would else lie among what each list allocates and gives back.
+        now.retain(|name, known| {
+            let stamp = there.get(name).copied().flatten();
             match known {
-                KnownLoop::Stopped(was, brief) if stamp == Some(was) => {
-                    there.remove(&name);
+                KnownLoop::Stopped(was, brief) if stamp == Some(*was) => {
+                    there.remove(name);
                     found.push(CatalogEntry::Stopped(Box::new(brief.clone())));
-                    now.insert(name, KnownLoop::Stopped(was, brief));
+                    return true;
                 }
                 KnownLoop::Stopped(..) => has_rows = false,
-                KnownLoop::Unreadable => drop(without_row.insert(name)),
+                KnownLoop::Unreadable => drop(without_row.insert(name.clone())),
                 KnownLoop::Open(was, state) => {
-                    let dir = LoopDir(folder.join(&name));
-                    if stamp.is_some_and(|stamp| was == Basis::of(&dir, stamp, signing, &judged)) {
-                        there.remove(&name);
-                        found.push(CatalogEntry::Open { dir, state: Arc::clone(&state), stamp: was.journal });
-                        now.insert(name, KnownLoop::Open(was, state));
-                    } else {
-                        without_row.insert(name);
+                    let dir = LoopDir(folder.join(name));
+                    if stamp.is_some_and(|stamp| *was == Basis::of(&dir, stamp, signing, &judged)) {
+                        there.remove(name);
+                        let (state, stamp) = (Arc::clone(state), was.journal);
+                        found.push(CatalogEntry::Open { dir, state, stamp });
+                        return true;
                     }
+                    without_row.insert(name.clone());
                 }
             }
-        }
+            false
+        });
         let place = (project, shelf);
         if !has_rows || there.keys().any(|name| !without_row.contains(name)) {
             let is_current = |name: &str, stamp| {
