@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::sandbox::Policy;
+use refrain_core::sandbox::{Mechanism, Policy};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -27,6 +27,12 @@ pub(crate) fn resolve(policy: &Policy) -> Policy {
         }
     };
     let places = |paths: &[Utf8PathBuf]| paths.iter().map(place).collect();
+    // Most are not there: one question says so. Without namespaces their folders count too.
+    let is_mounted = policy.mechanism == Mechanism::Namespaces;
+    let hidden = |path: &Utf8PathBuf| match is_mounted && !path.exists() {
+        true => path.clone(),
+        false => existing(path),
+    };
     let resolved = Policy {
         write: places(&policy.write),
         read_only: places(&policy.read_only),
@@ -34,7 +40,7 @@ pub(crate) fn resolve(policy: &Policy) -> Policy {
         data: places(&policy.data),
         caches: Vec::new(),
         no_links: policy.no_links.iter().map(|(path, is_deep)| (place(path), *is_deep)).collect(),
-        hide: policy.hide.iter().map(|path| existing(path)).collect(),
+        hide: policy.hide.iter().map(hidden).collect(),
         show: places(&policy.show),
         private: places(&policy.private),
         make: places(&policy.make),
