@@ -36,7 +36,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     // Pages are touched alike on every machine; a program that is not optimised has more of them.
     // The status of a loop checks its signature, and searches for secrets in the goal that it shows.
-    let pages = bench.pick([400.0, 600.0], [1_400.0, 1_800.0]);
+    let pages = bench.pick([400.0, 600.0], [1_400.0, 1_890.0]);
     for (who, what, goal, most) in [(1, "--help", 4.0, pages[0]), (2, "status of one loop", 8.0, pages[1])] {
         let faults = measure(&bench.tools, &sandbox, &asked[who], &[], (1, 0))?.faults;
         let what_of = format!("{what}: page faults");
