@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -56,11 +56,14 @@ impl Originals {
                 there.into_iter().filter_map(file).collect()
             }
         };
+        let is_searched =
+            |path: &&Utf8PathBuf| policy.no_links.iter().any(|(folder, _)| path.starts_with(folder));
+        let hidden: Vec<_> = policy.hide.iter().filter(is_searched).cloned().collect();
         Self {
             missing,
             files,
-            links: links(&policy.no_links, &policy.hide).into_keys().collect(),
-            hidden: policy.hide.clone(),
+            links: links(&policy.no_links, &hidden).into_keys().collect(),
+            hidden,
             no_links: policy.no_links.clone(),
             placeholders,
         }
@@ -144,30 +147,49 @@ pub fn restore_after(init: Option<&OwnedFd>, folder: &Utf8Path) -> Restored {
 /// Restores what the records in a folder say whose sandboxes were killed. A record stays until all of it is restored.
 pub fn restore_left(folder: &Utf8Path) -> Restored {
     let mut restored = Restored::default();
-    let entries = folder.read_dir_utf8().into_iter().flatten().flatten();
-    let records = entries.map(|entry| entry.path().to_owned());
-    for path in records.filter(|path| path.extension() == Some(RECORD)) {
-        let Ok(mut file) = File::open(&path) else { continue };
-        // Its program runs.
-        if file.try_lock().is_err() {
-            continue;
-        }
-        let mut text = Vec::new();
-        let read = file.read_to_end(&mut text).map_err(|error| error.to_string());
-        let originals =
-            read.and_then(|_| serde_json::from_slice::<Originals>(&text).map_err(|error| error.to_string()));
-        match originals.map(|originals| originals.restore()) {
+    let unread = |path: &Utf8Path, error| format!("{path} cannot be read: {error}");
+    let found = records(folder).unwrap_or_else(|error| {
+        restored.failed.push(unread(folder, error));
+        Vec::new()
+    });
+    for path in found {
+        match restore_record(&path) {
             Ok(done) => {
-                if done.failed.is_empty() {
-                    let _ = fs::remove_file(&path);
-                }
                 restored.lines.extend(done.lines);
                 restored.failed.extend(done.failed);
             }
-            Err(error) => restored.failed.push(format!("{path} cannot be read: {error}")),
+            Err(error) => restored.failed.push(unread(&path, error)),
         }
     }
     restored
+}
+
+fn records(folder: &Utf8Path) -> io::Result<Vec<Utf8PathBuf>> {
+    let entries = match folder.read_dir_utf8() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths: Vec<_> = entries.map(|entry| Ok(entry?.into_path())).collect::<io::Result<_>>()?;
+    Ok(paths.into_iter().filter(|path| path.extension() == Some(RECORD)).collect())
+}
+
+/// Nothing if its program still runs, or if another process has restored it meanwhile.
+fn restore_record(path: &Utf8Path) -> io::Result<Restored> {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Restored::default()),
+        file => file?,
+    };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => return Ok(Restored::default()),
+        locked => locked?,
+    }
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    let restored = serde_json::from_slice::<Originals>(&text)?.restore();
+    if restored.failed.is_empty() {
+        let _ = fs::remove_file(path);
+    }
+    Ok(restored)
 }
 
 /// The symbolic links in folders, and below those that say so, by their names; none in what is hidden.
@@ -397,6 +419,24 @@ mod tests {
         assert_eq!(originals.restore().lines, [removed]);
         assert!(!planted.is_symlink() && home.join("data/before").is_symlink());
         assert_eq!(originals.restore().lines, [""; 0]);
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_no_restored_one() {
+        let (_dir, records) = folder();
+        for text in ["", "{}", "{\"missing\":"] {
+            write(&records.join("1.json"), 0o600);
+            OpenOptions::new()
+                .write(true)
+                .open(records.join("1.json"))
+                .unwrap()
+                .write_all(text.as_bytes())
+                .unwrap();
+            assert!(restore_left(&records).failed[0].contains("1.json cannot be read"), "{text}");
+            assert!(records.join("1.json").exists(), "{text}");
+        }
+        assert!(restore_left(&records.join("1.json")).failed[0].contains("cannot be read"), "no folder");
+        assert!(restore_left(&records.join("none")).failed.is_empty());
     }
 
     #[test]

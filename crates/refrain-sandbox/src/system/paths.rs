@@ -88,12 +88,9 @@ pub(crate) fn make_folder(path: &Utf8Path) -> io::Result<()> {
     if kind(path).is_some() {
         return Ok(());
     }
-    match parent(path.as_std_path()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make_folder(path.parent().unwrap_or(path))?;
-        }
-        Err(error) => return Err(error),
-        Ok(_) => {}
+    // The root has no name.
+    if let Some(above) = path.parent().filter(|above| above.parent().is_some()) {
+        make_folder(above)?;
     }
     let (folder, name) = parent(path.as_std_path())?;
     match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
