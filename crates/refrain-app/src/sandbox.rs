@@ -53,7 +53,7 @@ pub(crate) fn of(
             notes.push(format!("{owner} names {path}, which the sandbox hides"));
             continue;
         }
-        hides(mode, notes, &format!("{path} of {owner}"))?;
+        refuse_hidden(mode, notes, &format!("{path} of {owner}"))?;
         return Ok(None);
     }
     let Err(error) = refrain_engine::sandbox::probe(&context.host, spec, &sandbox) else {
@@ -71,7 +71,7 @@ pub(crate) fn of(
 }
 
 /// What an automatic sandbox does without, and another refuses.
-fn hides(mode: SandboxMode, notes: &mut Vec<String>, program: &str) -> Result<(), RequestError> {
+fn refuse_hidden(mode: SandboxMode, notes: &mut Vec<String>, program: &str) -> Result<(), RequestError> {
     if mode == SandboxMode::Auto {
         notes.push(format!("the loop runs without a sandbox: it would hide the program {program}"));
         return Ok(());
@@ -95,7 +95,7 @@ pub(crate) fn check_worktree(
         let there = Spec { worktree: context.host.state_home.join("worktrees/new"), ..spec.clone() };
         let mut hidden = refrain_engine::sandbox::hidden(&context.host, &there, sandbox).into_iter();
         if let Some(HiddenPath { owner, path, .. }) = hidden.find(|it| it.is_program && it.owner == AGENT) {
-            hides(args.resolve(config).0, notes, &format!("{path} of {owner}"))?;
+            refuse_hidden(args.resolve(config).0, notes, &format!("{path} of {owner}"))?;
             spec.sandbox = None;
         }
         return Ok(());

@@ -31,23 +31,27 @@ pub fn answer(
     resume::check(context, service, id, &grant)?;
     let status = service.status(id)?;
     let has_stopped = status.has_stopped();
-    if !has_stopped && status.question.is_none() {
-        // It may end with this very attempt, and no agent would get the text.
-        let error = RequestError::new(Code::Refused, format!("{id} asks nothing"));
-        return Err(error.hint(format!("refrain steer {id} TEXT sends a text to its agent")));
-    }
     let state = service.state(id)?;
-    if status.question.is_none() && state.awaits_approval().is_some() {
-        let error = RequestError::new(Code::Refused, format!("{id} asks nothing: it waits for an approval"));
-        return Err(error.hint(format!(
-            "refrain approve {id}; or, to send it back: refrain steer {id} TEXT, then refrain resume {id}"
-        )));
-    }
-    if status.question.is_none() && matches!(status.status, StatusWord::Crashed | StatusWord::Paused) {
-        let error = RequestError::new(Code::Refused, format!("{id} asks nothing"));
-        return Err(error.hint(format!(
-            "refrain resume {id} continues it; refrain steer {id} TEXT before that sends a text to its agent"
-        )));
+    let instead = match status.status {
+        _ if status.question.is_some() => None,
+        _ if state.awaits_approval().is_some() => Some((
+            ": it waits for an approval",
+            format!(
+                "refrain approve {id}; or, to send it back: refrain steer {id} TEXT, then refrain resume {id}"
+            ),
+        )),
+        // It may end with this very attempt, and no agent would get the text.
+        _ if !has_stopped => Some(("", format!("refrain steer {id} TEXT sends a text to its agent"))),
+        StatusWord::Crashed | StatusWord::Paused => Some((
+            "",
+            format!(
+                "refrain resume {id} continues it; refrain steer {id} TEXT before that sends a text to its agent"
+            ),
+        )),
+        _ => None,
+    };
+    if let Some((why, hint)) = instead {
+        return Err(RequestError::new(Code::Refused, format!("{id} asks nothing{why}")).hint(hint));
     }
     if has_stopped {
         // A loop that cannot resume keeps no answer for later.

@@ -170,11 +170,11 @@ impl Job {
     /// Asks the loop's worktree. Where that fails it is found anew the next time: an agent may have done anything to
     /// it.
     fn ask<T>(&self, ask: impl FnOnce(&Repository) -> Result<T, GitError>) -> Result<T, GitError> {
-        sandbox::restore_left(&self.dir.0)?;
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let repository = match opened.take() {
             // The cancellation of the last step does not stop this one.
             Some(repository) => {
+                sandbox::restore_left(&self.dir.0)?;
                 repository.with_cancel(self.cancel.clone()).with_sweeper(Some(self.sweeper.clone()))
             }
             None => self.repository(&self.state.spec.worktree)?,
