@@ -222,10 +222,9 @@ impl From<EngineError> for RequestError {
             }
             EngineError::Refused { why: refrain_core::Refusal::Moved { to }, id, .. } => {
                 let back = format!("refrain move {id} --from {to} takes it back");
-                (
-                    Code::Refused,
-                    Some(Message::own(&format!("{back}, unless another machine has taken it over"))),
-                )
+                let unless = "unless another machine has taken it over";
+                let away = format!("refrain archive {id} removes it from the list here");
+                (Code::Refused, Some(Message::own(&format!("{back}, {unless}; {away}"))))
             }
             EngineError::Refused { why: refrain_core::Refusal::Immovable(_), .. } => (Code::Usage, None),
             EngineError::Move { id, why } => move_error::next(id, why),

@@ -143,7 +143,10 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     match word {
         StatusWord::Moved => state.tenure.departure.as_ref().map(|departure| {
             let to = printable(&departure.to);
-            format!("refrain move {id} --from {to} takes it back, unless another machine has taken it over")
+            format!(
+                "refrain move {id} --from {to} takes it back, unless another machine has taken it over; refrain archive {id} \
+                 removes it from the list here"
+            )
         }),
         StatusWord::Crashed if state.cancel.is_some() => Some(format!("refrain cancel {id}")),
         StatusWord::Crashed

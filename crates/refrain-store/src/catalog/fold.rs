@@ -37,6 +37,8 @@ pub struct Brief {
     pub iterations: Vec<Iteration>,
     /// Where the copy comes from that this is read from; none of a loop of this machine.
     pub copy: Option<RemoteCopy>,
+    /// The branch that has all work of its own branch, if that was looked at; the object has it too.
+    pub merged_into: Option<String>,
     /// Of the journal that it was read from, if it comes from a list of loops.
     pub stamp: Option<Stamp>,
 }
@@ -45,6 +47,17 @@ impl Brief {
     /// Whether it is over: nothing more happens unless a person resumes it.
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
+    }
+
+    /// Notes the branch that has its work, in its object too.
+    pub fn mark_merged(&mut self, into: Option<String>) {
+        if let (Some(branch), Some(object)) = (&into, &mut self.object)
+            && let Ok(branch) = serde_json::to_string(branch)
+            && object.ends_with('}')
+        {
+            object.insert_str(object.len() - 1, &format!(",\"merged_into\":{branch}"));
+        }
+        self.merged_into = into;
     }
 }
 
@@ -83,6 +96,7 @@ impl TryFrom<Status> for Brief {
             object,
             iterations: Vec::new(),
             copy,
+            merged_into: None,
             stamp: None,
         })
     }
@@ -110,6 +124,7 @@ impl TryFrom<PlanStatus> for Brief {
             object,
             iterations: Vec::new(),
             copy: None,
+            merged_into: None,
             stamp: None,
         })
     }

@@ -101,6 +101,7 @@ fn brief(row: &Columns<'_>, root: &Arc<str>, ends: &mut Ends) -> Result<Brief, C
         object: row.get(10)?,
         iterations: Vec::new(),
         copy: None,
+        merged_into: None,
         stamp: None,
     })
 }

@@ -23,22 +23,28 @@ use crate::{out, pager};
   refrain list
   refrain list --all-projects")]
 pub(crate) struct Args {
-    /// Those of every project that Refrain has worked in
+    /// The loops and plans of every project that Refrain has worked in
     #[arg(long)]
     all_projects: bool,
     /// Only the loops of this plan's tasks, which are hidden otherwise
     #[arg(long, value_name = "ID", conflicts_with = "all_projects")]
     plan: Option<LoopId>,
-    /// Those that this git remote has: a name, a path or an address
+    /// Only archived loops and plans, which are hidden otherwise
+    #[arg(long, conflicts_with_all = ["all_projects", "plan", "at"])]
+    archived: bool,
+    /// The loops that this git remote has: a name, a path or an address
     #[arg(long, value_name = "URL", conflicts_with_all = ["all_projects", "plan"])]
     at: Option<String>,
-    /// Show at most N, those that run first
+    /// Show at most N, running ones first
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole_number(text, 1..=u32::MAX))]
     limit: Option<u32>,
     /// Print an array of status objects, one a line
     #[arg(long)]
     json: bool,
 }
+
+/// What can be done with an archived loop.
+const BRING_BACK: &str = "refrain status ID shows one; refrain resume ID brings one back that can continue";
 
 /// Prints the list; damaged loops are named, and the rest is shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
@@ -52,6 +58,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             empty = "No loops at that remote.\n";
             list_at(context, &service, remote)?
         }
+        (None, None) if args.archived => {
+            empty = "No archived loops in this project.\n";
+            service.list_archived(detail)?
+        }
         (None, None) => service.list_with(args.all_projects, detail)?,
     };
     if !args.json {
@@ -60,6 +70,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let more = rows.len().saturating_sub(limit);
     rows.truncate(limit);
+    service.mark_merged(&mut rows);
     if args.json {
         rows.iter().for_each(tell_damaged);
         out::print_json_array(rows.iter().filter_map(object))?;
@@ -67,6 +78,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         out::print(empty);
     } else {
         print(context, &rows, args.all_projects)?;
+    }
+    if args.archived && !args.json && !rows.is_empty() {
+        out::tell_note(BRING_BACK.to_owned());
     }
     if more > 0 {
         out::tell_line("", &format!("refrain: {more} more; a larger --limit shows them"));
@@ -113,7 +127,7 @@ fn print(context: &Context, loops: &[ListEntry], with_project: bool) -> Result<(
 }
 
 fn line(into: &mut String, row: &Row<'_>, with_project: bool, coloured: bool) -> fmt::Result {
-    let Row { id, standing, iteration, changed, project, reason } = row;
+    let Row { id, standing, iteration, changed, project, reason, is_merged: _ } = row;
     let (mut word, mut label) = (format!("{:<14}", row.word()), format!("{:<12}", row.label()));
     if coloured {
         (word, label) = (painted(*standing, &word), painted(*standing, &label));
@@ -129,6 +143,7 @@ struct Row<'a> {
     id: Cow<'a, str>,
     /// Its status, and whether gates verified the work; none if it is damaged.
     standing: Option<(StatusWord, Option<bool>)>,
+    is_merged: bool,
     iteration: String,
     changed: String,
     project: Cow<'a, str>,
@@ -137,6 +152,9 @@ struct Row<'a> {
 
 impl Row<'_> {
     fn word(&self) -> &'static str {
+        if self.is_merged {
+            return "merged";
+        }
         self.standing.map_or(DamagedWord::Damaged.as_str(), |(status, _)| status.as_str())
     }
 
@@ -154,6 +172,7 @@ fn row(listed: &ListEntry, now: Timestamp) -> Row<'_> {
         ListEntry::Loop(brief) => Row {
             id: brief.id.as_str().into(),
             standing: Some((brief.status, brief.verified)),
+            is_merged: brief.merged_into.is_some(),
             iteration: phrase::progress(brief.iteration, brief.max_iterations),
             changed: ago(brief.updated_at, now),
             project: flat(&brief.project),
@@ -162,6 +181,7 @@ fn row(listed: &ListEntry, now: Timestamp) -> Row<'_> {
         ListEntry::Damaged(damaged) => Row {
             id: flat(&damaged.id),
             standing: None,
+            is_merged: false,
             iteration: "-".to_owned(),
             changed: "-".to_owned(),
             project: flat(&damaged.project),
@@ -266,6 +286,7 @@ mod tests {
         let row = |id: &'static str, project: &'static str, status, reason: &'static str| Row {
             id: id.into(),
             standing: Some((status, None)),
+            is_merged: false,
             iteration: "12/20".to_owned(),
             changed: "5m 3s ago".to_owned(),
             project: project.into(),
