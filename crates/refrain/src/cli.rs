@@ -253,7 +253,8 @@ enum LoopVerb {
     ///
     /// It lists worktrees and branches of loops that are over, unused worktrees for tasks, clean checkouts, recorded output of loops
     /// that are archived for 30 days, what was discarded 30 days ago, loops at git remotes that left here and are over, and folders of
-    /// `refrain demo`. On a terminal it asks before it removes them. Work that is not merged, and what a loop or plan can continue with, stays.
+    /// `refrain demo`. On a terminal it asks before it removes them. Work that is not merged, and what a loop or plan can continue with,
+    /// stays. A worktree of a project that is gone or was moved is only named.
     Gc(cmd::control::gc::Args),
     /// Report what a loop or plan was asked, claimed, proved and used
     ///

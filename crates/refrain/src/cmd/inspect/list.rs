@@ -70,7 +70,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let more = rows.len().saturating_sub(limit);
     rows.truncate(limit);
-    service.mark_merged(&mut rows);
+    // The name of an archived loop may be that of another by now.
+    if !args.archived {
+        service.mark_merged(&mut rows);
+    }
     if args.json {
         rows.iter().for_each(tell_damaged);
         out::print_json_array(rows.iter().filter_map(object))?;
