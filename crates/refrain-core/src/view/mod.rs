@@ -99,6 +99,10 @@ pub struct Status {
     pub working_dir: String,
     /// The branch that the loop works on, where it commits or made it; null where the head is detached.
     pub branch: Option<String>,
+    /// The branch that is checked out in the project (or HEAD), if it has all work of the loop's own branch: it is merged; omitted
+    /// otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<String>,
     /// The tree that was proven.
     pub tree: Option<String>,
     /// When it was started.
@@ -395,6 +399,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
             stopped: false,
         }),
         mirrored: None,
+        merged_into: None,
     };
     if alive.stopped {
         say_stopped(status.runner.as_mut(), &mut status.reason, &mut status.needs);

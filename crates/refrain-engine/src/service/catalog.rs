@@ -9,7 +9,7 @@ use refrain_core::view::usage::Tally;
 use refrain_core::view::{self, DamagedRow, Kind, Status};
 use refrain_core::{LoopId, LoopState};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder};
-use refrain_store::project::projects;
+use refrain_store::project::{archive, projects};
 use refrain_store::{JournalError, Project};
 
 use crate::driver::liveness::alive;
@@ -116,10 +116,24 @@ impl Service {
         Ok(())
     }
 
+    /// Every archived loop and plan of the project, but for the loops of tasks, last touched first.
+    pub fn list_archived(&self, detail: Detail) -> Result<Vec<ListEntry>, EngineError> {
+        let work = |catalog: &mut Catalog| {
+            let signing = self.host.signing();
+            self.rows(catalog.update(&self.project, LoopFolder::Archive, detail, &signing)?)
+        };
+        let mut all = catalog::with(&self.host.data_home, work)?;
+        let is_gone = |id: &LoopId| !self.project.plan_dir(id).exists();
+        let plans: Vec<_> = archive::plan_ids(&self.project).into_iter().filter(is_gone).collect();
+        all.extend(self.plan_rows(&plans));
+        all.retain(|row| plan_of(row).is_none());
+        Ok(sorted(all))
+    }
+
     /// The rows of what was found of the project, and those of its plans; the loops of tasks are none.
     fn listed(&self, found: Vec<CatalogEntry>) -> Result<Vec<ListEntry>, CatalogError> {
         let mut all = self.rows(found)?;
-        all.extend(self.plan_rows());
+        all.extend(self.plan_rows(&self.plans().unwrap_or_default()));
         all.retain(|row| plan_of(row).is_none());
         Ok(all)
     }
@@ -135,8 +149,8 @@ impl Service {
         Ok(sorted(all))
     }
 
-    /// The plans of this project, in the form of a list.
-    fn plan_rows(&self) -> Vec<ListEntry> {
+    /// These plans of this project, in the form of a list.
+    fn plan_rows(&self, plans: &[LoopId]) -> Vec<ListEntry> {
         let row = |id: &LoopId| match self.plan_status(id) {
             Ok(status) => Some(ListEntry::Loop(Box::new(status.try_into().ok()?))),
             Err(EngineError::Journal(error)) => {
@@ -145,7 +159,7 @@ impl Service {
             // It went away in between.
             Err(_) => None,
         };
-        self.plans().unwrap_or_default().iter().filter_map(row).collect()
+        plans.iter().filter_map(row).collect()
     }
 
     /// Adds up what the attempts of this project or of all used that ended `since` then, and how its loops stopped;
