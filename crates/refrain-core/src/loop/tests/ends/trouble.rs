@@ -322,7 +322,7 @@ fn a_resume_that_would_stop_at_once_names_every_used_up_limit() {
     let used_up =
         capped(AgentKind::Codex, |limits| limits.max_tokens = Some(500)).spawns().ends(uses(600)).obey();
     let refusal = used_up.state.resume(&Grant::default()).unwrap_err().to_string();
-    assert!(refusal.contains(": 600 of 500 tokens are used up; grant"), "{refusal}");
+    assert!(refusal.contains(": 600 of 500 tokens are used up; give it"), "{refusal}");
 }
 
 #[test]
