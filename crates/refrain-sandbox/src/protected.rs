@@ -4,6 +4,8 @@
 pub(crate) mod originals;
 #[cfg(target_os = "linux")]
 pub(crate) mod placeholders;
+#[cfg(target_os = "linux")]
+pub(crate) mod records;
 
 /// What became of protected places, a line for each.
 #[derive(Debug, Default)]

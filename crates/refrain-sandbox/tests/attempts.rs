@@ -30,7 +30,7 @@ use refrain_core::sandbox::{
 };
 use refrain_core::spec::AgentKind;
 use refrain_proc::keeper::send;
-use refrain_sandbox::{HELPER_VERB, Plan};
+use refrain_sandbox::{HELPER_VERB, Plan, RecordFolders};
 
 const PLAIN_USER: &str = "65534";
 
@@ -178,7 +178,7 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
                 println!("{said}");
             }
         }
-        failed += logins(&home, places, mechanism, port);
+        failed += logins(&home, places, mechanism, port) + two_at_once(places, mechanism, port);
     }
     let left: Vec<_> =
         ["hooks", "info"].iter().filter(|name| !project.join(".git").join(name).is_dir()).collect();
@@ -280,6 +280,29 @@ fn logins(home: &Utf8Path, places: &Places, mechanism: Mechanism, port: u16) -> 
     failed
 }
 
+/// The agent of one loop plants a file; when another sandbox has started, the first ends, and the other agent plants it again.
+fn two_at_once(places: &Places, mechanism: Mechanism, port: u16) -> u32 {
+    let planted = places.home.join(".claude/.config.json");
+    let _ = fs::remove_file(&planted);
+    for sign in ["first", "second"] {
+        let _ = fs::remove_file(places.worktree.join(sign));
+    }
+    let plan = |attempt| plan(places, mechanism, Role::Agent(AgentKind::Claude), attempt, port);
+    let (one, two) = std::thread::scope(|scope| {
+        let one = scope.spawn(|| run(&plan("plant-first")));
+        attack::wait_for("the first agent", || places.worktree.join("first").exists()).unwrap();
+        (run(&plan("plant-second")), one.join().unwrap())
+    });
+    let is_right = [&one, &two].iter().all(|(outcome, said)| {
+        *outcome == Outcome::Open && said.contains(&format!("{planted} is protected"))
+    }) && !planted.exists();
+    println!("{mechanism:?} two loops at once: {}", if is_right { "put aside" } else { "<-- WRONG" });
+    if !is_right {
+        println!("{}\n{}", one.1, two.1);
+    }
+    u32::from(!is_right)
+}
+
 fn plan(places: &Places, mechanism: Mechanism, role: Role, attempt: &str, port: u16) -> Plan {
     let home = &places.home;
     let spec = SandboxSpec {
@@ -296,7 +319,8 @@ fn plan(places: &Places, mechanism: Mechanism, role: Role, attempt: &str, port: 
     env.push(("HOME".to_owned(), home.to_string()));
     env.extend(temporary_variables(&policy));
     let listen = if spec.has_network() { vec![PROXY_PORT] } else { Vec::new() };
-    let (dir, records) = (places.worktree.clone(), Some(home.join("records")));
+    let records = RecordFolders { of_loop: home.join("records"), of_user: home.join("all-records") };
+    let (dir, records) = (places.worktree.clone(), Some(records));
     Plan { argv: argv.map(str::to_owned).into(), dir, env, policy, listen, records }
 }
 

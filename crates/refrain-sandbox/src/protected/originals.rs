@@ -1,21 +1,17 @@
 //! What is at protected places before a program runs. A program creates what was missing, and without namespaces it can
-//! change files too: a later program would run it, or believe it. While the program runs, a record on disk says it too, for
-//! the case that all processes that know it are killed.
+//! change files too: a later program would run it, or believe it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use camino::{ReadDirUtf8, Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use refrain_core::sandbox::{Mechanism, Policy};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::Restored;
@@ -24,15 +20,13 @@ use crate::system::paths::{self, kind};
 
 /// The largest file that is put back.
 const LARGEST: u64 = 1 << 20;
-/// The ending of a record.
-const RECORD: &str = "json";
 
 /// The protected places of a policy before its program runs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Originals {
     missing: Vec<Utf8PathBuf>,
     /// With their content and their mode.
-    files: Vec<(Utf8PathBuf, (Vec<u8>, u32))>,
+    files: Vec<(Utf8PathBuf, Original)>,
     no_links: Vec<(Utf8PathBuf, bool)>,
     /// By their names.
     links: BTreeSet<String>,
@@ -42,31 +36,80 @@ pub(crate) struct Originals {
     placeholders: Vec<Placeholder>,
 }
 
+/// A file as it was: its content and its mode.
+type Original = (Vec<u8>, u32);
+
 impl Originals {
-    pub(crate) fn read(policy: &Policy) -> Self {
-        let (mut there, missing): (Vec<_>, Vec<_>) =
-            policy.read_only.iter().cloned().partition(|path| kind(path).is_some());
-        let placeholders = policy.placeholders.clone();
-        let files = match policy.mechanism {
-            // Nothing there can be changed.
-            Mechanism::Namespaces => Vec::new(),
-            Mechanism::Files => {
-                there.extend(programs(policy));
-                let file = |path: Utf8PathBuf| read_file(&path).map(|file| (path, file));
-                there.into_iter().filter_map(file).collect()
+    /// What is there now; or what other sandboxes recorded that run: their programs may have changed it a moment before.
+    pub(crate) fn read(policy: &Policy, others: &[Self], placeholders: Vec<Placeholder>) -> Self {
+        let is_files = policy.mechanism == Mechanism::Files;
+        let (mut missing, mut files) = (Vec::new(), Vec::new());
+        for path in policy.read_only.iter().cloned() {
+            // Without namespaces the program can change a placeholder of another sandbox.
+            let is_placeholder = || placeholders.iter().any(|(placeholder, _)| *placeholder == path);
+            let is_missing = || others.iter().any(|other| other.missing.contains(&path));
+            if let Some(file) = recorded(others, &path) {
+                files.push((path, file));
+            } else if kind(&path).is_none() || is_missing() || is_files && is_placeholder() {
+                missing.push(path);
+            } else if let Some(file) = is_files.then(|| read_file(&path)).flatten() {
+                // With namespaces nothing there can be changed.
+                files.push((path, file));
             }
-        };
+        }
+        for path in others.iter().flat_map(|other| other.files.iter().map(|(path, _)| path)) {
+            let is_program =
+                path.parent().is_some_and(|folder| policy.programs_in.iter().any(|it| it == folder))
+                    && policy.protects_programs_at(path);
+            if let Some(file) = is_program.then(|| recorded(others, path)).flatten() {
+                files.push((path.clone(), file));
+            }
+        }
+        if is_files {
+            let there = programs(policy).into_iter();
+            let new: Vec<_> = there.filter(|path| !files.iter().any(|(known, _)| known == path)).collect();
+            files.extend(new.into_iter().filter_map(|path| read_file(&path).map(|file| (path, file))));
+        }
         let is_searched =
             |path: &&Utf8PathBuf| policy.no_links.iter().any(|(folder, _)| path.starts_with(folder));
         let hidden: Vec<_> = policy.hide.iter().filter(is_searched).cloned().collect();
+        let mut links = links(&policy.no_links, &hidden);
+        links.retain(|name, path| !others.iter().any(|other| other.removes_link(name, path)));
         Self {
             missing,
             files,
-            links: links(&policy.no_links, &hidden).into_keys().collect(),
+            links: links.into_keys().collect(),
             hidden,
             no_links: policy.no_links.clone(),
             placeholders,
         }
+    }
+
+    pub(crate) fn of_placeholders(placeholders: Vec<Placeholder>) -> Self {
+        Self { placeholders, ..Self::default() }
+    }
+
+    /// Whether a symbolic link is removed when the program has ended.
+    fn removes_link(&self, name: &str, path: &Path) -> bool {
+        let is_searched = |(folder, is_deep): &(Utf8PathBuf, bool)| match is_deep {
+            true => path.starts_with(folder),
+            false => path == folder.as_std_path() || path.parent() == Some(folder.as_std_path()),
+        };
+        !self.links.contains(name)
+            && self.no_links.iter().any(is_searched)
+            && !self.hidden.iter().any(|hidden| path.starts_with(hidden))
+    }
+
+    /// The placeholders of a policy that are to be made: those that are missing, and those that other sandboxes made. What is
+    /// there otherwise is the user's, whatever is in it.
+    pub(crate) fn placeholders(policy: &Policy, others: &[Self]) -> Vec<Placeholder> {
+        let made = || others.iter().flat_map(|other| &other.placeholders);
+        let to_be_made = policy.placeholders.iter();
+        let to_be_made = to_be_made.filter(|it| kind(&it.0).is_none() || made().any(|made| made == *it));
+        let joined = made().filter(|(path, _)| {
+            policy.read_only.contains(path) && !policy.placeholders.iter().any(|(own, _)| own == path)
+        });
+        to_be_made.chain(joined).cloned().collect()
     }
 
     /// Renames what was created, and puts back what was changed.
@@ -82,7 +125,10 @@ impl Originals {
                 Err(error) => Err(format!("{name} is a link that the program made, and it stays: {error}")),
             });
         }
-        for path in self.missing.iter().filter(|path| kind(path).is_some()) {
+        let is_placeholder = |path: &Utf8PathBuf| {
+            self.placeholders.iter().any(|it| it.0 == *path && placeholders::is_there(it))
+        };
+        for path in self.missing.iter().filter(|path| kind(path).is_some() && !is_placeholder(path)) {
             restored.add(match put_aside(path) {
                 Ok(aside) => Ok(format!("{path} is protected; what was created there is now {aside}")),
                 Err(error) => Err(format!("{path} is protected, and what was created there stays: {error}")),
@@ -99,97 +145,15 @@ impl Originals {
         }
         restored
     }
-
-    /// Writes the record into a folder that the program does not see. It is removed with the value, and stays if this process
-    /// is killed.
-    pub(crate) fn record(&self, folder: &Utf8Path) -> io::Result<Record> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let path = folder.join(format!("{}.{RECORD}", std::process::id()));
-        let new = path.with_extension("new");
-        let mut lock = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        lock.lock()?;
-        lock.write_all(&serde_json::to_vec(self)?)?;
-        // A process that reads it finds it locked.
-        fs::rename(new, &path)?;
-        Ok(Record { path, lock: Some(lock) })
-    }
 }
 
-/// A record of a program that runs.
-pub(crate) struct Record {
-    path: Utf8PathBuf,
-    lock: Option<File>,
-}
-
-impl Record {
-    /// Leaves the record for those that come later: they restore what is still to be restored.
-    pub(crate) fn keep(mut self) {
-        self.lock = None;
-    }
-}
-
-impl Drop for Record {
-    fn drop(&mut self) {
-        if self.lock.is_some() {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// The same once process 1 of a sandbox is gone: when the outer process is killed, the others live a moment longer.
-pub fn restore_after(init: Option<&OwnedFd>, folder: &Utf8Path) -> Restored {
-    if let Some(init) = init {
-        while matches!(poll(&mut [PollFd::new(init, PollFlags::IN)], None), Err(Errno::INTR)) {}
-    }
-    restore_left(folder)
-}
-
-/// Restores what the records in a folder say whose sandboxes were killed. A record stays until all of it is restored.
-pub fn restore_left(folder: &Utf8Path) -> Restored {
-    let mut restored = Restored::default();
-    let unread = |path: &Utf8Path, error| format!("{path} cannot be read: {error}");
-    let found = records(folder).unwrap_or_else(|error| {
-        restored.failed.push(unread(folder, error));
-        Vec::new()
-    });
-    for path in found {
-        match restore_record(&path) {
-            Ok(done) => {
-                restored.lines.extend(done.lines);
-                restored.failed.extend(done.failed);
-            }
-            Err(error) => restored.failed.push(unread(&path, error)),
-        }
-    }
-    restored
-}
-
-fn records(folder: &Utf8Path) -> io::Result<Vec<Utf8PathBuf>> {
-    let entries = match folder.read_dir_utf8() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let paths: Vec<_> = entries.map(|entry| Ok(entry?.into_path())).collect::<io::Result<_>>()?;
-    Ok(paths.into_iter().filter(|path| path.extension() == Some(RECORD)).collect())
-}
-
-/// Nothing if its program still runs, or if another process has restored it meanwhile.
-fn restore_record(path: &Utf8Path) -> io::Result<Restored> {
-    let mut file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Restored::default()),
-        file => file?,
-    };
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => return Ok(Restored::default()),
-        locked => locked?,
-    }
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    let restored = serde_json::from_slice::<Originals>(&text)?.restore();
-    if restored.failed.is_empty() {
-        let _ = fs::remove_file(path);
-    }
-    Ok(restored)
+/// A file as the first of the records says.
+fn recorded(others: &[Originals], path: &Utf8Path) -> Option<Original> {
+    others
+        .iter()
+        .flat_map(|other| &other.files)
+        .find(|(recorded, _)| recorded == path)
+        .map(|(_, file)| file.clone())
 }
 
 /// The symbolic links in folders, and below those that say so, by their names; none in what is hidden.
@@ -325,39 +289,9 @@ fn put_back(path: &Utf8Path, (bytes, mode): &(Vec<u8>, u32)) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs::File;
 
-    #[test]
-    fn a_record_restores_what_killed_processes_left() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
-        let (records, kept, planted) = (root.join("records"), root.join("kept"), root.join("planted"));
-        let write = |path: &Utf8Path, text: &str| {
-            File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
-        };
-        write(&kept, "mine");
-        let policy = Policy {
-            mechanism: Mechanism::Files,
-            read_only: vec![kept.clone(), planted.clone()],
-            no_links: vec![(root.clone(), false)],
-            ..Policy::default()
-        };
-        let originals = Originals::read(&policy);
-        let record = originals.record(&records).unwrap();
-        write(&kept, "of the agent");
-        write(&planted, "of the agent");
-        std::os::unix::fs::symlink("/usr", root.join("link")).unwrap();
-        assert_eq!(restore_left(&records).lines, [""; 0], "it runs");
-        // As the kernel does with a killed process: the lock is gone, and the file stays.
-        let path = record.path.clone();
-        record.keep();
-        assert_eq!(restore_left(&records).lines.len(), 3);
-        assert_eq!(fs::read_to_string(&kept).unwrap(), "mine");
-        assert!(!planted.exists() && !root.join("link").is_symlink() && !path.exists());
-        write(&planted, "of the user");
-        assert_eq!(restore_left(&records).lines, [""; 0], "once");
-        assert!(planted.exists());
-    }
+    use super::*;
 
     fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -407,7 +341,7 @@ mod tests {
         write(&home.join("data/deep/er/text"), 0o644);
         std::os::unix::fs::symlink("/usr", home.join("data/before")).unwrap();
         let policy = Policy { no_links: vec![(home.join("data"), true)], ..Policy::default() };
-        let originals = Originals::read(&policy);
+        let originals = Originals::read(&policy, &[], Vec::new());
         let planted = home.join("data/deep/er/planted");
         std::os::unix::fs::symlink("/usr", &planted).unwrap();
         let mode = |name: &str, mode| {
@@ -419,46 +353,5 @@ mod tests {
         assert_eq!(originals.restore().lines, [removed]);
         assert!(!planted.is_symlink() && home.join("data/before").is_symlink());
         assert_eq!(originals.restore().lines, [""; 0]);
-    }
-
-    #[test]
-    fn a_record_that_cannot_be_read_is_no_restored_one() {
-        let (_dir, records) = folder();
-        for text in ["", "{}", "{\"missing\":"] {
-            write(&records.join("1.json"), 0o600);
-            OpenOptions::new()
-                .write(true)
-                .open(records.join("1.json"))
-                .unwrap()
-                .write_all(text.as_bytes())
-                .unwrap();
-            assert!(restore_left(&records).failed[0].contains("1.json cannot be read"), "{text}");
-            assert!(records.join("1.json").exists(), "{text}");
-        }
-        assert!(restore_left(&records.join("1.json")).failed[0].contains("cannot be read"), "no folder");
-        assert!(restore_left(&records.join("none")).failed.is_empty());
-    }
-
-    #[test]
-    fn a_record_stays_until_all_of_it_is_restored() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
-        let (records, folder) = (root.join("records"), root.join("folder"));
-        fs::create_dir(&folder).unwrap();
-        let policy = Policy { read_only: vec![folder.join("planted")], ..Policy::default() };
-        Originals::read(&policy).record(&records).unwrap().keep();
-        // A folder that no name can be given to: its own is as long as a name can be.
-        let policy = Policy { read_only: vec![folder.join("n".repeat(255))], ..Policy::default() };
-        let originals = Originals::read(&policy);
-        originals.record(&records).unwrap().keep();
-        File::create(&policy.read_only[0]).unwrap();
-        for _ in 0..2 {
-            let restored = restore_left(&records);
-            assert_eq!(restored.failed.len(), 1, "{restored:?}");
-            assert!(restored.report().unwrap_err().to_string().contains("cannot be put back"));
-        }
-        fs::remove_file(&policy.read_only[0]).unwrap();
-        assert!(restore_left(&records).failed.is_empty());
-        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
     }
 }

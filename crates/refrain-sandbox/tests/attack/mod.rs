@@ -7,7 +7,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 
@@ -402,6 +402,17 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "cgroup" => fs::create_dir("/sys/fs/cgroup/refrain-attack")
             .or_else(|_| fs::create_dir("/sys/fs/cgroup/unified/refrain-attack"))
             .or_else(|_| fs::create_dir("/sys/fs/cgroup/pids/refrain-attack")),
+        "plant-first" => {
+            write(home.join(".claude/.config.json"))?;
+            write("first")?;
+            wait_for("the other agent", || fs::metadata("second").is_ok())
+        }
+        "plant-second" => {
+            let planted = home.join(".claude/.config.json");
+            write("second")?;
+            wait_for("the end of the first one", || fs::metadata(&planted).is_err())?;
+            write(&planted)
+        }
         login if login.ends_with(".json") => {
             let path = home.join(login);
             let new = path.with_extension("new");
@@ -447,6 +458,18 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         }
         _ => panic!("there is no attempt {name}"),
     }
+}
+
+/// Waits until something is so; not for ever.
+pub(crate) fn wait_for(what: &str, is_so: impl Fn() -> bool) -> io::Result<()> {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        if Instant::now() > until {
+            return Err(io::Error::other(format!("{what} is not seen")));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
 }
 
 /// Leaves a file that runs as its owner or group, by each system call that sets a mode.
