@@ -28,6 +28,7 @@ use refrain_store::config::keys::Sandbox;
 
 use crate::Host;
 
+pub use places::leads_through;
 pub(crate) use proxy::RefusedHosts;
 pub use refrain_sandbox::run as run_helper;
 pub use registries::{Registries, registries};

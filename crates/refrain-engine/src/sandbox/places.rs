@@ -115,6 +115,36 @@ pub(super) fn absolute(env: &[(OsString, OsString)], paths: &[Utf8PathBuf]) -> V
     paths.filter(|path| path.is_absolute()).collect()
 }
 
+/// How many symbolic links a path may lead through.
+const MOST_LINKS: u32 = 40;
+
+/// Each place that a path leads through, from the root on, and through symbolic links.
+#[must_use]
+pub fn leads_through(path: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let (mut found, mut current, mut links) = (Vec::new(), Utf8PathBuf::from("/"), 0);
+    let words =
+        |path: &Utf8Path| path.components().rev().map(|it| it.as_str().to_owned()).collect::<Vec<_>>();
+    let mut open = words(path);
+    while let Some(word) = open.pop() {
+        match word.as_str() {
+            "/" => current = "/".into(),
+            ".." => drop(current.pop()),
+            name => {
+                let next = current.join(name);
+                found.push(next.clone());
+                match next.read_link_utf8() {
+                    Ok(target) if links < MOST_LINKS => {
+                        links += 1;
+                        open.extend(words(&target));
+                    }
+                    _ => current = next,
+                }
+            }
+        }
+    }
+    found
+}
+
 /// A name that no other process of this machine has now.
 fn unique() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -213,6 +243,19 @@ mod tests {
             let paths: Vec<String> = named_by(&env, name, inside).into_iter().map(Into::into).collect();
             assert_eq!(paths, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_path_leads_through_each_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        std::fs::create_dir_all(root.join("work/deep")).unwrap();
+        std::os::unix::fs::symlink("work/deep/../link", root.join("mine")).unwrap();
+        std::os::unix::fs::symlink("/usr", root.join("work/link")).unwrap();
+        let through = leads_through(&root.join("mine/lib"));
+        let expected = [root.join("mine"), root.join("work"), root.join("work/deep"), root.join("work/link")];
+        let expected = [&expected[..], &["/usr".into(), "/usr/lib".into()]].concat();
+        assert!(through.ends_with(&expected), "{through:?}");
     }
 
     #[test]
