@@ -123,6 +123,8 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
     write(project.join(".git/refrain/secret"), "secret");
     write(project.join(".git/modules/lib/config"), "[core]");
     write(project.join(".git/modules/lib/hooks/post-commit"), "#");
+    write(project.join(".git/modules/no-head/config"), "[core]");
+    write(project.join(".git/worktrees/linked/modules/no-head/config"), "[core]");
     // As managers of dotfiles do: a protected file that is a link into a folder that can be written.
     write(project.join("my-excludes"), "");
     std::os::unix::fs::symlink("../my-excludes", project.join(".git/config.worktree")).unwrap();
@@ -134,6 +136,7 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
     let _by_path = UnixListener::bind(&by_path).unwrap();
     let mut failed = 0;
     let user = rustix::process::geteuid().as_raw();
+    let own = project.join(".git/worktrees/linked");
     let places = |worktree: &Utf8Path, own: &Utf8Path| Places {
         home: home.clone(),
         checkout: None,
@@ -141,6 +144,7 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         worktree: worktree.to_owned(),
         git: Some(GitFolders { own: own.to_owned(), common: project.join(".git") }),
         modules: vec![project.join(".git/modules/lib")],
+        modules_in: vec![project.join(".git/modules"), own.join("modules")],
         own: Vec::new(),
         credentials: Vec::new(),
         show: Vec::new(),
@@ -149,7 +153,6 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         cache_layer: Some(home.join("layer")),
         temporary: Some(home.join("tmp/1")),
     };
-    let own = project.join(".git/worktrees/linked");
     let (clone, worktree) = (places(&project, &project.join(".git")), places(&linked, &own));
     for (kind, places, mechanism) in [
         ("clone", &clone, Mechanism::Namespaces),

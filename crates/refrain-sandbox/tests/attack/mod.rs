@@ -64,6 +64,8 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("git-remotes", Refused, Some(Refused)),
     ("git-submodule-config", Refused, Some(Refused)),
     ("git-replace-submodule", Refused, Some(Refused)),
+    ("git-submodule-without-head", Refused, Some(Refused)),
+    ("git-submodule-of-worktree", Refused, Some(Open)),
     ("git-submodule-commondir", Refused, Some(Refused)),
     ("git-worktree-added", Refused, Some(Refused)),
     ("host-loopback", Refused, Some(Open)),
@@ -258,6 +260,10 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             .or_else(|_| write(git().join("modules/lib/hooks/post-checkout"))),
         "git-replace-submodule" => fs::rename(git().join("modules"), git().join("gone"))
             .or_else(|_| fs::rename(git().join("modules/lib"), git().join("modules/gone"))),
+        // A git folder that an agent broke, to make it one again.
+        "git-submodule-without-head" => write(git().join("modules/no-head/config"))
+            .or_else(|_| fs::rename(git().join("modules/no-head"), git().join("modules/gone"))),
+        "git-submodule-of-worktree" => write(git().join("worktrees/linked/modules/no-head/config")),
         "git-submodule-commondir" => write(git().join("modules/lib/commondir")),
         // One that the user adds while the agent runs would be in there.
         "git-worktree-added" => fs::create_dir_all(git().join("worktrees/new")),
