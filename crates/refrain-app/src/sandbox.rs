@@ -5,7 +5,7 @@ use refrain_core::event::Ask;
 use refrain_core::sandbox::{Host, Mechanism, SandboxMode, SandboxSpec};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::Sandbox;
-use refrain_engine::sandbox::{AGENT, HiddenPath, NoSandbox, Registries, leads_through};
+use refrain_engine::sandbox::{AGENT, Cause, HiddenPath, NoSandbox, Registries, leads_through};
 use refrain_engine::{ByKind, LoopRequest, Service};
 
 use crate::error::{Code, Message, RequestError};
@@ -64,6 +64,10 @@ pub(crate) fn of(
     if mode == SandboxMode::Auto {
         notes.push(format!("the loop runs without a sandbox: {error}"));
         return Ok(None);
+    }
+    if error.cause == Cause::Path {
+        // Something is in the way, and the command that mends it is named.
+        return Err(refused(&error));
     }
     let has_less = mode == SandboxMode::On
         && refrain_engine::sandbox::probe_machine(&context.host, Mechanism::Files).is_ok();
@@ -157,7 +161,7 @@ fn paths(context: &Context, key: &str, paths: &[Utf8PathBuf]) -> Result<Vec<Utf8
 /// The refusal of a loop whose sandbox cannot be made.
 pub fn refused(error: &NoSandbox) -> RequestError {
     let text = format!("this machine cannot make the sandbox: {error}");
-    RequestError::new(Code::Failed, text).hint(error.cause.remedy())
+    RequestError::new(Code::Failed, text).hint(error.cause.remedy(&error.refusal))
 }
 
 /// Allows the host from the next run of the agent or of a gate on; returns once the loop has taken the request.

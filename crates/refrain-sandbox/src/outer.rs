@@ -22,10 +22,11 @@ use crate::layer::Layer;
 use crate::messages::{
     FromInit, HELPER_VERB, NO_SANDBOX, Plan, RecordFolders, Reply, complain, parent_socket,
 };
+use crate::probe::machine;
 use crate::protected::originals::Originals;
 use crate::protected::placeholders::Placeholders;
 use crate::protected::records::{Record, Start};
-use crate::refusal::{At, Refusal, Step};
+use crate::refusal::{At, Cause, Refusal, Step};
 use crate::system::paths;
 use crate::{files, init, system};
 
@@ -41,6 +42,10 @@ pub(crate) fn run() -> u8 {
     let Some(socket) = parent_socket() else { return NO_SANDBOX };
     run_plan(&socket).unwrap_or_else(|refusal| {
         complain(&refusal);
+        let cause = Cause::of(&refusal, &machine());
+        if cause == Cause::Path {
+            complain(&cause.remedy(&refusal));
+        }
         let _ = send(&socket, &Reply::Refused(refusal), &[]);
         NO_SANDBOX
     })
@@ -109,9 +114,9 @@ pub(crate) fn protect(
     let before = Originals::of_placeholders(to_be_made.clone());
     let mut record = start.as_ref().map(|start| start.record(&before)).transpose()?;
     let placeholders = Placeholders::make(&to_be_made)?;
-    let originals = Originals::read(policy, others, to_be_made);
+    let mut originals = Originals::read(policy, others, to_be_made);
     if let Some(record) = &mut record {
-        record.replace(&originals)?;
+        record.replace(&mut originals)?;
     }
     Ok((record, originals, placeholders))
 }

@@ -276,6 +276,8 @@ fn limit_to_files(policy: &mut Policy, role: Role, places: &Places) {
     // The process could replace a folder in another one by a link.
     let all = policy.write.clone();
     policy.write.retain(|path| !all.iter().any(|other| path != other && path.starts_with(other)));
+    // What is hidden if it is there cannot be hidden if the process makes it.
+    policy.read_only.extend(policy.hide.iter().cloned());
     policy.read_only.retain(|path| policy.write.iter().any(|folder| path.starts_with(folder)));
 }
 

@@ -23,14 +23,14 @@ use refrain_git::GitError;
 use refrain_proc::program::in_path;
 use refrain_proc::tool::Confinement;
 use refrain_proc::{Job, OWN_PROGRAM, Stdin};
-use refrain_sandbox::{Cause, HELPER_VERB, Plan, RecordFolders, Refusal};
+use refrain_sandbox::{HELPER_VERB, Plan, RecordFolders, Refusal};
 use refrain_store::config::keys::Sandbox;
 
 use crate::Host;
 
 pub use places::leads_through;
 pub(crate) use proxy::RefusedHosts;
-pub use refrain_sandbox::run as run_helper;
+pub use refrain_sandbox::{Cause, run as run_helper};
 pub use registries::{Registries, registries};
 
 /// The first word of the command line of a helper of the sandbox.

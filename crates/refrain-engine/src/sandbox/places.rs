@@ -13,6 +13,8 @@ use crate::Host;
 /// How deep submodules of submodules are looked for, and how many there may be.
 const MODULE_DEPTH: u32 = 8;
 const MOST_MODULES: usize = 200;
+/// Files in a git folder with a longer path could not be reached.
+const LONGEST_MODULE: usize = 3 << 10;
 /// No path in a git folder is longer.
 const LONGEST_PATH: u64 = 8 << 10;
 
@@ -219,7 +221,7 @@ impl Modules {
         self.folders.extend(folder.symlink_metadata().is_ok().then_some(folder));
         while let Some((folder, depth)) = open.pop() {
             // An agent can make a folder that looks like that of a submodule, and in it a link to a repository elsewhere.
-            if depth > MODULE_DEPTH || folder.is_symlink() {
+            if depth > MODULE_DEPTH || folder.as_str().len() > LONGEST_MODULE || folder.is_symlink() {
                 continue;
             }
             for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {

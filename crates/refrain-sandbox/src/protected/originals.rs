@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{self, Permissions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,35 +15,44 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::Restored;
+use super::original::{self, Original, put_aside};
 use super::placeholders::{self, Placeholder};
+use crate::refusal::{At, Refusal, Step};
 use crate::system::paths::{self, kind};
 
-/// The largest file that is put back.
-const LARGEST: u64 = 1 << 20;
+/// How many bytes of large files are copied to be put back.
+const MOST_COPIED: u64 = 256 << 20;
+const TOO_LARGE: &str = "without namespaces, at most 256 MiB of large programs and settings can be put back; move it out of the agent's home, or use --sandbox";
 
 /// The protected places of a policy before its program runs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Originals {
     missing: Vec<Utf8PathBuf>,
-    /// With their content and their mode.
+    /// Those that can be changed.
     files: Vec<(Utf8PathBuf, Original)>,
     no_links: Vec<(Utf8PathBuf, bool)>,
     /// By their names.
     links: BTreeSet<String>,
+    /// Where they lead.
+    #[serde(default)]
+    targets: BTreeMap<String, Vec<u8>>,
     /// Folders in which no link is looked for: Refrain's own.
     #[serde(default)]
     hidden: Vec<Utf8PathBuf>,
     placeholders: Vec<Placeholder>,
 }
 
-/// A file as it was: its content and its mode.
-type Original = (Vec<u8>, u32);
-
 impl Originals {
     /// What is there now; or what other sandboxes recorded that run: their programs may have changed it a moment before.
     pub(crate) fn read(policy: &Policy, others: &[Self], placeholders: Vec<Placeholder>) -> Self {
         let is_files = policy.mechanism == Mechanism::Files;
         let (mut missing, mut files) = (Vec::new(), Vec::new());
+        let add = |path: &Utf8Path, files: &mut Vec<_>| {
+            let can_be_changed = |it: &Utf8PathBuf| policy.write.iter().any(|folder| it.starts_with(folder));
+            let paths = paths::with_targets(path, policy).unwrap_or_default().into_iter();
+            let paths = paths.filter(|it| it == path || can_be_changed(it));
+            files.extend(paths.filter_map(|path| Original::read(&path).map(|file| (path, file))));
+        };
         for path in policy.read_only.iter().cloned() {
             // Without namespaces the program can change a placeholder of another sandbox.
             let is_placeholder = || placeholders.iter().any(|(placeholder, _)| *placeholder == path);
@@ -52,9 +61,9 @@ impl Originals {
                 files.push((path, file));
             } else if kind(&path).is_none() || is_missing() || is_files && is_placeholder() {
                 missing.push(path);
-            } else if let Some(file) = is_files.then(|| read_file(&path)).flatten() {
+            } else if is_files {
                 // With namespaces nothing there can be changed.
-                files.push((path, file));
+                add(&path, &mut files);
             }
         }
         for path in others.iter().flat_map(|other| other.files.iter().map(|(path, _)| path)) {
@@ -66,19 +75,33 @@ impl Originals {
             }
         }
         if is_files {
-            let there = programs(policy).into_iter();
-            let new: Vec<_> = there.filter(|path| !files.iter().any(|(known, _)| known == path)).collect();
-            files.extend(new.into_iter().filter_map(|path| read_file(&path).map(|file| (path, file))));
+            for path in programs(policy) {
+                add(&path, &mut files);
+            }
+            // What several lead to, or another sandbox recorded before.
+            let mut known = BTreeSet::new();
+            files.retain(|(path, _)| known.insert(path.clone()));
         }
         let is_searched =
             |path: &&Utf8PathBuf| policy.no_links.iter().any(|(folder, _)| path.starts_with(folder));
         let hidden: Vec<_> = policy.hide.iter().filter(is_searched).cloned().collect();
-        let mut links = links(&policy.no_links, &hidden);
-        links.retain(|name, path| !others.iter().any(|other| other.removes_link(name, path)));
+        let mut targets = BTreeMap::new();
+        for (name, path) in links(&policy.no_links, &hidden) {
+            let by_other = others.iter().find(|other| other.searches(&path));
+            let target = match by_other {
+                Some(other) if !other.links.contains(&name) => continue,
+                Some(other) => other.targets.get(&name).cloned(),
+                None => None,
+            };
+            if let Some(target) = target.or_else(|| original::target(&path)) {
+                targets.insert(name, target);
+            }
+        }
         Self {
             missing,
             files,
-            links: links.into_keys().collect(),
+            links: targets.keys().cloned().collect(),
+            targets,
             hidden,
             no_links: policy.no_links.clone(),
             placeholders,
@@ -89,15 +112,13 @@ impl Originals {
         Self { placeholders, ..Self::default() }
     }
 
-    /// Whether a symbolic link is removed when the program has ended.
-    fn removes_link(&self, name: &str, path: &Path) -> bool {
+    /// Whether a new symbolic link there is removed when the program has ended.
+    fn searches(&self, path: &Path) -> bool {
         let is_searched = |(folder, is_deep): &(Utf8PathBuf, bool)| match is_deep {
             true => path.starts_with(folder),
             false => path == folder.as_std_path() || path.parent() == Some(folder.as_std_path()),
         };
-        !self.links.contains(name)
-            && self.no_links.iter().any(is_searched)
-            && !self.hidden.iter().any(|hidden| path.starts_with(hidden))
+        self.no_links.iter().any(is_searched) && !self.hidden.iter().any(|hidden| path.starts_with(hidden))
     }
 
     /// The placeholders of a policy that are to be made: those that are missing, and those that other sandboxes made. What is
@@ -112,15 +133,51 @@ impl Originals {
         to_be_made.chain(joined).cloned().collect()
     }
 
+    /// Copies large files with `copy`, which gets the number of the copy.
+    pub(crate) fn copy_large(
+        &mut self,
+        mut copy: impl FnMut(usize, File) -> io::Result<Utf8PathBuf>,
+    ) -> Result<(), Refusal> {
+        let mut left = MOST_COPIED;
+        for (number, (path, original)) in self.files.iter_mut().enumerate() {
+            let Original::Copy { copy: content, .. } = original else { continue };
+            // That of another sandbox is gone with it, and then the file is as it was.
+            let opened = original::open(content).or_else(|| original::open(path));
+            let Some((file, metadata)) = opened else { continue };
+            left = left
+                .checked_sub(metadata.len())
+                .ok_or_else(|| io::Error::other(TOO_LARGE))
+                .at_path(Step::Plan, path)?;
+            *content = copy(number, file).at_path(Step::Plan, path)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn copies(&self) -> impl Iterator<Item = &Utf8PathBuf> {
+        self.files.iter().filter_map(|(_, original)| match original {
+            Original::Copy { copy, .. } => Some(copy),
+            Original::File(..) | Original::Link { .. } => None,
+        })
+    }
+
     /// Renames what was created, and puts back what was changed.
     pub(crate) fn restore(&self) -> Restored {
         let mut restored = Restored::default();
         placeholders::remove(&self.placeholders);
-        let links = links(&self.no_links, &self.hidden).into_iter();
-        for (name, path) in links.filter(|(name, _)| !self.links.contains(name)) {
-            restored.add(match paths::remove(&path, AtFlags::empty()) {
+        for (name, path) in links(&self.no_links, &self.hidden) {
+            let then = self.targets.get(&name);
+            if self.links.contains(&name)
+                && then.is_none_or(|then| original::target(&path).as_ref() == Some(then))
+            {
+                continue;
+            }
+            let again = |()| then.map_or(Ok(()), |then| paths::link(OsStr::from_bytes(then), &path));
+            restored.add(match paths::remove(&path, AtFlags::empty()).and_then(again) {
                 // Another sandbox was faster.
                 Err(_) if kind(&path) != Some(FileType::Symlink) => continue,
+                Ok(()) if then.is_some() => {
+                    Ok(format!("{name} is a link of yours; it leads where it led before"))
+                }
                 Ok(()) => Ok(format!("{name} was a link that the program made; it is removed")),
                 Err(error) => Err(format!("{name} is a link that the program made, and it stays: {error}")),
             });
@@ -135,10 +192,10 @@ impl Originals {
             });
         }
         for (path, file) in &self.files {
-            if read_file(path).is_some_and(|(now, _)| now == file.0) {
+            if file.is_at(path) {
                 continue;
             }
-            restored.add(match put_back(path, file) {
+            restored.add(match file.put_back(path) {
                 Ok(()) => Ok(format!("{path} is protected; it is as it was before")),
                 Err(error) => Err(format!("{path} is protected, and it was changed: {error}")),
             });
@@ -258,38 +315,9 @@ fn holds_programs(folder: &Utf8Path, most: usize) -> bool {
     entries_below(folder).enumerate().any(|(number, entry)| number >= most || may_be_program(entry))
 }
 
-/// The content of a regular file; none if it is something else.
-fn read_file(path: &Utf8Path) -> Option<(Vec<u8>, u32)> {
-    let file = paths::open_file(path, OFlags::RDONLY, Mode::empty()).ok()?;
-    let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
-    let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= LARGEST).then(|| (bytes, metadata.permissions().mode()))
-}
-
-/// However many names the program took, one is free.
-fn put_aside(path: &Utf8Path) -> io::Result<Utf8PathBuf> {
-    let name = path.file_name().unwrap_or_default();
-    paths::rename(path, (1_u64..).map(|number| format!("{name}.refrain-refused-{number}")))
-}
-
-fn put_back(path: &Utf8Path, (bytes, mode): &(Vec<u8>, u32)) -> io::Result<()> {
-    if kind(path).is_some() {
-        put_aside(path)?;
-    } else if let Some(folder) = path.parent() {
-        paths::make_folder(folder)?;
-        paths::open_to_owner(&paths::open(folder)?)?;
-    }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mut file = paths::open_file(path, flags, Mode::RUSR | Mode::WUSR)?;
-    file.set_permissions(Permissions::from_mode(*mode))?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::fs::Permissions;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! Files and folders that are there only while a program runs, so that they can be protected: the program cannot create them, not even
 //! for a moment. All sandboxes that need one lock it, and the last one removes it.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -71,12 +71,12 @@ pub(crate) fn is_there((path, text): &Placeholder) -> bool {
 }
 
 fn create(path: &Utf8Path, text: Option<&str>) -> io::Result<()> {
-    let Some(text) = text else {
-        let (folder, name) = paths::parent(path.as_std_path())?;
-        return Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?);
-    };
+    let Some(text) = text else { return paths::make_one_folder(path) };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    paths::open_file(path, flags, Mode::from_raw_mode(0o644))?.write_all(text.as_bytes())
+    let mut file = paths::open_file(path, flags, Mode::from_raw_mode(0o644))?;
+    // The folder around it can say which rights new ones have.
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    file.write_all(text.as_bytes())
 }
 
 fn make(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {

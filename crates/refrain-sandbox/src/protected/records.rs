@@ -60,7 +60,8 @@ impl<'a> Start<'a> {
         let RecordFolders { of_loop, of_user } = self.folders;
         let path = of_loop.join(format!("{}.{RECORD}", std::process::id()));
         let record = || -> io::Result<_> {
-            let mut record = Record { lock: Some(write(&path, originals)?), path: path.clone(), link: None };
+            let lock = Some(write(&path, originals)?);
+            let mut record = Record { lock, path: path.clone(), link: None, copies: Vec::new() };
             // A process of another machine or container, with the same home, can have the same number.
             for number in 0_u64.. {
                 let link = of_user.join(format!("{}-{number}.{RECORD}", std::process::id()));
@@ -94,11 +95,21 @@ pub(crate) struct Record {
     path: Utf8PathBuf,
     /// To it, in the folder of all records of the user.
     link: Option<Utf8PathBuf>,
+    copies: Vec<Utf8PathBuf>,
     lock: Option<File>,
 }
 
 impl Record {
-    pub(crate) fn replace(&mut self, originals: &Originals) -> Result<(), Refusal> {
+    /// Replaces it, and copies what is too large for it.
+    pub(crate) fn replace(&mut self, originals: &mut Originals) -> Result<(), Refusal> {
+        originals.copy_large(|number, mut content| {
+            let copy = self.path.with_extension(format!("{number}.copy"));
+            let mut file =
+                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&copy)?;
+            self.copies.push(copy.clone());
+            io::copy(&mut content, &mut file)?;
+            Ok(copy)
+        })?;
         self.lock = Some(write(&self.path, originals).at_path(Step::Plan, &self.path)?);
         Ok(())
     }
@@ -113,7 +124,7 @@ impl Drop for Record {
     fn drop(&mut self) {
         if self.lock.is_some() {
             let _ = fs::remove_file(&self.path);
-            let _ = self.link.as_ref().map(fs::remove_file);
+            self.copies.iter().chain(&self.link).for_each(|path| drop(fs::remove_file(path)));
         }
     }
 }
@@ -172,26 +183,30 @@ fn restore_record(path: &Utf8Path) -> io::Result<Restored> {
     }
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
-    let restored = serde_json::from_slice::<Originals>(&text)?.restore();
+    let originals = serde_json::from_slice::<Originals>(&text)?;
+    let restored = originals.restore();
     if restored.failed.is_empty() {
         let _ = fs::remove_file(path);
+        originals.copies().for_each(|path| drop(fs::remove_file(path)));
     }
     Ok(restored)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use refrain_core::sandbox::{Mechanism, Policy};
 
     use super::*;
     use crate::protected::placeholders::Placeholders;
 
-    struct Place {
+    struct TestFolder {
         _dir: tempfile::TempDir,
         root: Utf8PathBuf,
     }
 
-    impl Place {
+    impl TestFolder {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
@@ -257,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_record_restores_what_killed_processes_left() {
-        let place = Place::new();
+        let place = TestFolder::new();
         let folders = place.records("one");
         place.write("kept", "mine");
         let policy = Policy {
@@ -281,7 +296,7 @@ mod tests {
     /// The agent of one loop plants it while the sandbox of another one starts.
     #[test]
     fn what_another_running_agent_planted_is_not_the_users() {
-        let place = Place::new();
+        let place = TestFolder::new();
         place.write("settings.json", "mine");
         place.write("status.sh", "mine");
         let of = |mechanism| Policy {
@@ -313,9 +328,69 @@ mod tests {
         assert_eq!(fs::read_dir(place.path("all")).unwrap().count(), 1, "the lock");
     }
 
+    /// What no mount protects: links, where they lead, and files that no record holds.
+    #[test]
+    fn without_namespaces_links_and_large_files_are_put_back() {
+        let place = TestFolder::new();
+        let large = "x".repeat(3 << 20);
+        let text = |name: &str| fs::read_link(place.path(name)).unwrap().to_str().unwrap().to_owned();
+        let mine = || {
+            let expected = place.text("real.json").as_deref() == Some("mine")
+                && text("settings.json") == "real.json"
+                && text("linked.sh") == "elsewhere/tool"
+                && text("other") == "mine"
+                && place.text("large.sh").is_some_and(|now| now == large);
+            assert!(expected, "{:?}", place.names());
+        };
+        place.write("real.json", "mine");
+        place.write("large.sh", &large);
+        fs::create_dir(place.path("elsewhere")).unwrap();
+        place.write("elsewhere/tool", "tool");
+        fs::set_permissions(place.path("elsewhere/tool"), fs::Permissions::from_mode(0o755)).unwrap();
+        let link = |target: &str, name: &str| symlink(target, place.path(name)).unwrap();
+        link("real.json", "settings.json");
+        link("elsewhere/tool", "linked.sh");
+        link("mine", "other");
+        let policy = Policy {
+            write: vec![place.root.clone()],
+            programs_in: vec![place.root.clone()],
+            no_links: vec![(place.root.clone(), false)],
+            ..policy(Mechanism::Files, &[place.path("settings.json")])
+        };
+        let attack = || {
+            place.write("real.json", "evil");
+            place.write("large.sh", &"y".repeat(3 << 20));
+            for name in ["settings.json", "linked.sh", "other"] {
+                fs::remove_file(place.path(name)).unwrap();
+            }
+            place.write("settings.json", "evil");
+            link("real.json", "linked.sh");
+            link("/usr", "other");
+        };
+        let start = |name| Running::start(&policy, &place.records(name));
+        assert_eq!(start("one").end(), [""; 0]);
+        mine();
+        let one = start("one");
+        attack();
+        let two = start("two");
+        assert_ne!(one.end(), [""; 0]);
+        mine();
+        attack();
+        two.kill();
+        assert_ne!(restore_left(&place.path("two")).lines, [""; 0]);
+        mine();
+        for folder in ["one", "two"] {
+            assert_eq!(fs::read_dir(place.path(folder)).unwrap().count(), 0, "no copy is left");
+        }
+        File::create(place.path("huge.sh")).unwrap().set_len(300 << 20).unwrap();
+        let refusal = crate::outer::protect(&policy, Some(&place.records("one"))).err().unwrap();
+        let said = refusal.to_string();
+        assert!(said.contains("/huge.sh: ") && said.contains("use --sandbox"), "{said}");
+    }
+
     #[test]
     fn a_killed_sandbox_counts_until_it_is_restored() {
-        let place = Place::new();
+        let place = TestFolder::new();
         let policy = policy(Mechanism::Namespaces, &[place.path("planted")]);
         let one = Running::start(&policy, &place.records("one"));
         place.write("planted", "evil");
@@ -331,7 +406,7 @@ mod tests {
     /// With the content of a placeholder, too.
     #[test]
     fn no_placeholder_removes_what_is_the_users() {
-        let place = Place::new();
+        let place = TestFolder::new();
         let all = [("settings.json", Some("{}\n")), (".env", Some("")), ("commands", None)];
         let placeholders = all.map(|(name, text)| (place.path(name), text.map(str::to_owned)));
         let paths = placeholders.clone().map(|(path, _)| path);
@@ -369,7 +444,7 @@ mod tests {
 
     #[test]
     fn a_record_that_cannot_be_read_is_no_restored_one() {
-        let place = Place::new();
+        let place = TestFolder::new();
         let folders = place.records("one");
         fs::create_dir(&folders.of_loop).unwrap();
         for text in ["", "{}", "{\"missing\":"] {
@@ -384,7 +459,7 @@ mod tests {
 
     #[test]
     fn a_record_stays_until_all_of_it_is_restored() {
-        let place = Place::new();
+        let place = TestFolder::new();
         let folders = place.records("one");
         // A file that no other name can be given to: its own is as long as a name can be.
         let long = place.path(&"n".repeat(255));

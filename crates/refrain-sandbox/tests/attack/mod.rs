@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 
+/// The rights that new files of a folder get.
+pub(crate) const RIGHTS: &str = "system.posix_acl_default";
 const SHARED_MEMORY: &str = "/dev/shm/refrain-attack";
 pub(crate) const GOT_THROUGH: i32 = 40;
 pub(crate) const WAS_REFUSED: i32 = 41;
@@ -419,11 +421,21 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             wait_for("the end of the first one", || fs::metadata(&planted).is_err())?;
             write(&planted)
         }
+        // What is made in the folder can be opened by no one, its owner included.
+        "leave-rights" => {
+            let row = |tag: u16| [&tag.to_le_bytes()[..], &[0, 0], &u32::MAX.to_le_bytes()].concat();
+            let rights = [2_u32.to_le_bytes().to_vec(), row(1), row(4), row(0x20)].concat();
+            match rustix::fs::setxattr(git().as_str(), RIGHTS, &rights, rustix::fs::XattrFlags::empty()) {
+                Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ACCESS) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
+        }
         login if login.ends_with(".json") => {
             let path = home.join(login);
             let new = path.with_extension("new");
             for name in [
                 "statusline.sh",
+                "large.sh",
                 "shell-snapshots/x",
                 "chrome/chrome-native-host",
                 "ide/1.lock",
@@ -444,6 +456,8 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             ] {
                 let _ = write(path.with_file_name(name));
             }
+            let linked = path.with_file_name("linked.sh");
+            let _ = fs::remove_file(&linked).and_then(|()| write(linked));
             for name in ["projects", "sessions/2026", "log", "tmp/p"] {
                 let folder = path.with_file_name(name);
                 let mode = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode));
