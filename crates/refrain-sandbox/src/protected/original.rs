@@ -47,7 +47,7 @@ impl Original {
                 file.take(LARGEST).read_to_end(&mut bytes).ok()?;
                 Some(Self::File(bytes, mode))
             }
-            FileType::Symlink => Some(Self::Link { target: target(path.as_std_path())? }),
+            FileType::Symlink => Some(Self::Link { target: target(path.as_std_path()) }),
             _ => None,
         }
     }
@@ -57,7 +57,7 @@ impl Original {
         let is_same = || match self {
             Self::File(bytes, _) => same(&mut open(path)?.0, &mut bytes.as_slice()).ok(),
             Self::Copy { copy, .. } => same(&mut open(path)?.0, &mut open(copy)?.0).ok(),
-            Self::Link { target: then } => Some(target(path.as_std_path())? == *then),
+            Self::Link { target: then } => Some(target(path.as_std_path()) == *then),
         };
         is_same().unwrap_or_default()
     }
@@ -94,9 +94,9 @@ pub(super) fn open(path: &Utf8Path) -> Option<(File, fs::Metadata)> {
     Some((file, metadata))
 }
 
-/// Where a link leads.
-pub(super) fn target(path: &Path) -> Option<Vec<u8>> {
-    Some(fs::read_link(path).ok()?.into_os_string().as_bytes().to_vec())
+/// Where a link leads; nowhere if it is none.
+pub(super) fn target(path: &Path) -> Vec<u8> {
+    fs::read_link(path).map(|target| target.into_os_string().as_bytes().to_vec()).unwrap_or_default()
 }
 
 fn same(one: &mut impl Read, other: &mut impl Read) -> io::Result<bool> {

@@ -93,9 +93,7 @@ impl Originals {
                 Some(other) => other.targets.get(&name).cloned(),
                 None => None,
             };
-            if let Some(target) = target.or_else(|| original::target(&path)) {
-                targets.insert(name, target);
-            }
+            targets.insert(name, target.unwrap_or_else(|| original::target(&path)));
         }
         Self {
             missing,
@@ -166,20 +164,23 @@ impl Originals {
         placeholders::remove(&self.placeholders);
         for (name, path) in links(&self.no_links, &self.hidden) {
             let then = self.targets.get(&name);
-            if self.links.contains(&name)
-                && then.is_none_or(|then| original::target(&path).as_ref() == Some(then))
-            {
+            let is_as_before = || then.is_none_or(|then| original::target(&path) == *then);
+            if self.links.contains(&name) && is_as_before() {
                 continue;
             }
-            let again = |()| then.map_or(Ok(()), |then| paths::link(OsStr::from_bytes(then), &path));
+            let before = then.filter(|then| !then.is_empty());
+            let again = |()| before.map_or(Ok(()), |then| paths::link(OsStr::from_bytes(then), &path));
+            let what = if kind(&path) == Some(FileType::Fifo) { "FIFO" } else { "link" };
             restored.add(match paths::remove(&path, AtFlags::empty()).and_then(again) {
                 // Another sandbox was faster.
-                Err(_) if kind(&path) != Some(FileType::Symlink) => continue,
-                Ok(()) if then.is_some() => {
+                Err(_) if !kind(&path).is_some_and(misleads) || before.is_some() && is_as_before() => {
+                    continue;
+                }
+                Ok(()) if before.is_some() => {
                     Ok(format!("{name} is a link of yours; it leads where it led before"))
                 }
-                Ok(()) => Ok(format!("{name} was a link that the program made; it is removed")),
-                Err(error) => Err(format!("{name} is a link that the program made, and it stays: {error}")),
+                Ok(()) => Ok(format!("{name} was a {what} that the program made; it is removed")),
+                Err(error) => Err(format!("{name} is a {what} that the program made, and it stays: {error}")),
             });
         }
         let is_placeholder = |path: &Utf8PathBuf| {
@@ -213,7 +214,12 @@ fn recorded(others: &[Originals], path: &Utf8Path) -> Option<Original> {
         .map(|(_, file)| file.clone())
 }
 
-/// The symbolic links in folders, and below those that say so, by their names; none in what is hidden.
+/// What leads a program elsewhere, or keeps one waiting for ever that opens it.
+fn misleads(kind: FileType) -> bool {
+    matches!(kind, FileType::Symlink | FileType::Fifo)
+}
+
+/// The symbolic links and FIFOs in folders, and below those that say so, by their names; none in what is hidden.
 fn links(folders: &[(Utf8PathBuf, bool)], hidden: &[Utf8PathBuf]) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut add = |path: PathBuf| drop(found.insert(link_name(&path), path));
@@ -240,7 +246,7 @@ fn links(folders: &[(Utf8PathBuf, bool)], hidden: &[Utf8PathBuf]) -> BTreeMap<St
         for entry in Dir::read_from(listed).into_iter().flatten().flatten() {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             match entry.file_type() {
-                FileType::Symlink => add(folder.join(name)),
+                kind if misleads(kind) => add(folder.join(name)),
                 FileType::Directory if is_deep && name != "." && name != ".." => {
                     open.push((folder.join(name), true));
                 }
@@ -380,6 +386,14 @@ mod tests {
         let removed = format!("{planted} was a link that the program made; it is removed");
         assert_eq!(originals.restore().lines, [removed]);
         assert!(!planted.is_symlink() && home.join("data/before").is_symlink());
+        let fifo = home.join("data/fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, fifo.as_str(), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let with_own = Originals::read(&policy, &[], Vec::new());
+        let removed = format!("{fifo} was a FIFO that the program made; it is removed");
+        assert_eq!(originals.restore().lines, [removed]);
+        rustix::fs::mknodat(rustix::fs::CWD, fifo.as_str(), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(with_own.restore().lines, [""; 0], "one of the user's stays");
+        std::fs::remove_file(&fifo).unwrap();
         assert_eq!(originals.restore().lines, [""; 0]);
     }
 }
