@@ -267,6 +267,9 @@ impl From<EngineError> for RequestError {
                     "wait until it has stopped; a start with --worktree gives a loop one of its own, and --share-worktree at both starts allows it",
                 ),
             ),
+            EngineError::NotesPlaceTaken(_) => {
+                (Code::Refused, words("move it away, or start with --worktree; nothing was changed"))
+            }
             EngineError::Git(GitError::BranchTaken(_)) => {
                 (Code::Refused, words("--branch-template names another, as in loop/{loop}-2"))
             }
