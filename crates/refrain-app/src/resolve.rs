@@ -257,7 +257,8 @@ pub fn common(
     }
     spec.add_default_gates(proof.default_gates);
     spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
-    spec.sandbox = crate::sandbox::of(context, &spec, (&args.sandbox, &settings.config.sandbox), &mut notes)?;
+    spec.sandbox =
+        crate::sandbox::of(context, service, &spec, (&args.sandbox, &settings.config.sandbox), &mut notes)?;
     Ok(ResolvedStart { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
 }
 

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_core::agent::Usd;
 use refrain_core::view::usage::Tally;
@@ -147,6 +148,26 @@ impl Service {
         let mut all = catalog::with(&self.host.data_home, work)?;
         all.retain(|row| plan_of(row) == Some(plan));
         Ok(sorted(all))
+    }
+
+    /// The loops of all projects that have not stopped, with the worktree that the agent of each writes.
+    pub fn open_worktrees(&self) -> Result<Vec<(LoopId, Utf8PathBuf)>, EngineError> {
+        let work = |catalog: &mut Catalog| {
+            let mut all = Vec::new();
+            for project in self.all_projects(catalog)? {
+                let (shelf, signing) = (LoopFolder::Loops, self.host.signing());
+                let found =
+                    unless_unreadable(&project, catalog.update(&project, shelf, Detail::Line, &signing))?;
+                all.extend(found.into_iter().filter_map(|entry| match entry {
+                    CatalogEntry::Open { state, .. } => {
+                        Some((state.spec.id.clone(), state.spec.worktree.clone()))
+                    }
+                    CatalogEntry::Stopped(_) | CatalogEntry::Damaged { .. } => None,
+                }));
+            }
+            Ok(all)
+        };
+        Ok(catalog::with(&self.host.data_home, work)?)
     }
 
     /// These plans of this project, in the form of a list.
