@@ -264,7 +264,7 @@ impl From<EngineError> for RequestError {
             EngineError::WorktreeTaken { .. } => (
                 Code::Refused,
                 words(
-                    "--worktree gives the loop one of its own; --share-worktree, at both starts, allows it",
+                    "wait until it has stopped; a start with --worktree gives a loop one of its own, and --share-worktree at both starts allows it",
                 ),
             ),
             EngineError::Git(GitError::BranchTaken(_)) => {
@@ -381,7 +381,7 @@ impl From<EngineError> for RequestError {
     }
 }
 
-const DENIED: &str = "give yourself write access there, then try again";
+const DENIED: &str = "give yourself access there, then try again";
 
 /// Whether the system denied access to a file or folder.
 fn is_denied(error: &EngineError) -> bool {

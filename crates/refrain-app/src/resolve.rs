@@ -3,10 +3,10 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{CapKind, Caps};
-use refrain_core::formats::mirror::MirrorName;
 use refrain_core::gate::{DefaultGates, GateChoice, GateSpec};
 use refrain_core::git::{Checkout, GitSpec};
 use refrain_core::memory::{self, MemorySpec};
+use refrain_core::mirror::MirrorName;
 use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{
     AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret, Until,

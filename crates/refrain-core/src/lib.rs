@@ -13,7 +13,6 @@
 pub mod budget;
 pub mod evolution;
 pub mod fingerprint;
-pub mod formats;
 pub mod gate;
 pub mod git;
 pub mod r#loop;
@@ -33,7 +32,7 @@ mod simulation;
 pub mod stuck;
 pub mod view;
 
-pub use model::{agent, event, glob, hex, ids, price, signature, spec, text, values, work};
+pub use model::{agent, event, glob, hex, ids, mirror, price, signature, spec, splice, text, values, work};
 
 pub use event::{Event, Record};
 pub use ids::{AttemptId, LoopId, RequestId};

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::formats::mirror;
 use refrain_core::git::{GitPins, Oid, Operation};
+use refrain_formats::mirror;
 use refrain_proc::tool::{Cancel, Sweeper};
 
 use crate::candidate::memory::Memory;

@@ -10,9 +10,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::RALPH_LOOP;
 use refrain_core::view::Charset;
 use refrain_engine::{Brief, EngineError, ListEntry, Service, chain, found_in, tool};
+use refrain_formats::mirror::RALPH_LOOP;
 
 use crate::out;
 

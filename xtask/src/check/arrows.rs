@@ -9,6 +9,7 @@ use crate::workspace::Workspace;
 /// A crate and the crates it may use. Crates that do not exist yet may be listed.
 const ARROWS: &[(&str, &[&str])] = &[
     ("refrain-core", &[]),
+    ("refrain-formats", &["refrain-core"]),
     ("refrain-files", &[]),
     ("refrain-store", &["refrain-files", "refrain-core"]),
     ("refrain-proc", &["refrain-files", "refrain-core"]),
@@ -16,7 +17,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("refrain-agents", &["refrain-proc", "refrain-core"]),
     ("refrain-secrets", &[]),
     ("refrain-forge", &["refrain-proc", "refrain-core"]),
-    ("refrain-git", &["refrain-forge", "refrain-secrets", "refrain-proc", "refrain-files", "refrain-core"]),
+    (
+        "refrain-git",
+        &[
+            "refrain-forge",
+            "refrain-secrets",
+            "refrain-proc",
+            "refrain-files",
+            "refrain-formats",
+            "refrain-core",
+        ],
+    ),
     (
         "refrain-engine",
         &[
@@ -28,13 +39,24 @@ const ARROWS: &[(&str, &[&str])] = &[
             "refrain-sandbox",
             "refrain-proc",
             "refrain-files",
+            "refrain-formats",
             "refrain-core",
         ],
     ),
     ("refrain-app", &["refrain-engine", "refrain-core"]),
     ("refrain-server", &["refrain-app", "refrain-engine", "refrain-core"]),
     ("refrain-tui", &["refrain-engine", "refrain-core"]),
-    ("refrain", &["refrain-server", "refrain-tui", "refrain-app", "refrain-engine", "refrain-core"]),
+    (
+        "refrain",
+        &[
+            "refrain-server",
+            "refrain-tui",
+            "refrain-app",
+            "refrain-engine",
+            "refrain-formats",
+            "refrain-core",
+        ],
+    ),
     ("testkit", &[]),
     ("xtask", &[]),
 ];

@@ -5,7 +5,7 @@ mod document;
 
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
-use refrain_core::formats::splice::Splice;
+use refrain_core::splice::Splice;
 
 use document::{Document, Group};
 

@@ -2,7 +2,7 @@ use std::str::FromStr;
 
 use clap::builder::NonEmptyStringValueParser;
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::MirrorName;
+use refrain_core::mirror::MirrorName;
 
 use super::git::GitArgs;
 use super::until::UntilArgs;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use refrain_core::formats::detect::Offer;
+use refrain_core::gate::Offer;
 use refrain_core::gate::{Check, DefaultGates, GateEnv, GateName, GateSource, GateSpec, GateWhen};
 use refrain_core::protect::ProtectedPaths;
 use refrain_core::spec::{Millis, ProtectSpec};

@@ -2,8 +2,8 @@
 //! `plan run` starts.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::formats::mirror::MirrorName;
 use refrain_core::gate::{GateChoice, GateSpec};
+use refrain_core::mirror::MirrorName;
 use refrain_core::plan::{PlanLimits, PlanSpec, TaskReadiness};
 use refrain_core::promise::Promise;
 use refrain_core::spec::Limits;

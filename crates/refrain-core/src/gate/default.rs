@@ -1,7 +1,6 @@
 //! The gates of a loop whose request names none: those that its project offers.
 
-use super::GateSpec;
-use crate::formats::detect::Offer;
+use super::{GateSpec, Offer};
 use crate::spec::{Millis, ProtectSpec, Spec};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

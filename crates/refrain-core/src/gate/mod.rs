@@ -2,6 +2,7 @@
 //! refrain-engine runs it.
 
 mod default;
+mod offer;
 mod outcome;
 mod summary;
 
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::default::{DefaultGates, GateChoice, GateSource};
+pub use self::offer::Offer;
 pub use self::outcome::{NOT_EXECUTABLE, NOT_FOUND, cannot_run, found_no_test, missing_program};
 pub use self::summary::{lacks_summary, shows_output, summaries};
 use crate::newtype::checked_text;

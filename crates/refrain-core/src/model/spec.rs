@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Caps;
-use crate::formats::mirror::{CarriedCounter, Mirror};
 use crate::gate::{Check, GateEnv, GateSpec};
 use crate::git::GitSpec;
 use crate::ids::LoopId;
 use crate::memory::MemorySpec;
+use crate::mirror::{CarriedCounter, Mirror};
 use crate::plan::TaskRef;
 use crate::promise::Promise;
 use crate::protect::Part;

@@ -232,7 +232,7 @@ fn bom(text: &str) -> usize {
 }
 
 /// The place of the front matter, and the begin of the body.
-pub(crate) fn front_matter(text: &str) -> Option<(std::ops::Range<usize>, usize)> {
+pub fn front_matter(text: &str) -> Option<(std::ops::Range<usize>, usize)> {
     let skip = bom(text);
     let mut at = skip;
     let mut lines = text[skip..].split_inclusive('\n');

@@ -1,6 +1,6 @@
 //! What a loop's work may not touch: the tests and the machinery that prove it (design.md, "Claim and proof"). Which
 //! changes of a candidate break which rule is decided here; refrain-git finds the changes, and
-//! [`detect`](crate::formats::detect) finds what a repository could protect.
+//! refrain-formats finds what a repository could protect.
 //!
 //! A rule is a [`glob`](crate::glob).
 //!
@@ -24,8 +24,7 @@ pub use links::{OutsideLink, leads_out};
 pub use modules::is_compiled_python;
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, Kind, ProtectedPaths, Rule, Violation};
-pub use programs::{OtherProgram, Program, first_program, programs};
-pub(crate) use programs::{Simple, simple_commands};
+pub use programs::{OtherProgram, Program, Simple, first_program, programs, simple_commands};
 
 /// Something that was touched and decides what a proof is worth: no claim over it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

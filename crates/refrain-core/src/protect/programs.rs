@@ -176,14 +176,16 @@ pub fn first_program(command: &str) -> Option<String> {
     None
 }
 
-pub(crate) struct Simple {
+/// One command of a line of shell: what is between two operators.
+pub struct Simple {
     /// Its text. Quotes and escapes are kept: `shlex` reads them.
-    pub(crate) text: String,
+    pub text: String,
     /// The first character of the operator after it.
-    pub(crate) end: Option<char>,
+    pub end: Option<char>,
 }
 
-pub(crate) fn simple_commands(command: &str) -> Vec<Simple> {
+/// The commands of a line of shell, in their order; operators within quotes do not count.
+pub fn simple_commands(command: &str) -> Vec<Simple> {
     let (mut all, mut current) = (Vec::new(), String::new());
     let mut quote = None;
     let mut chars = command.chars().peekable();

@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError};
 
 use refrain_agents::environment;
 use refrain_core::budget::Allowance;
-use refrain_core::formats::mirror::MirrorFiles;
 use refrain_core::prompt::{QuotedLogs, context};
 use refrain_core::view::trace::traceparent;
 use refrain_core::{AttemptId, LoopState, prompt};
+use refrain_formats::mirror::MirrorFiles;
 use refrain_proc::{Job, Meter};
 use refrain_store::project::layout::AttemptDir;
 use tokio::sync::mpsc;

@@ -1,6 +1,6 @@
 //! The texts that `init` writes. Nothing is read here.
 
-use refrain_core::formats::detect::Offer;
+use refrain_core::gate::Offer;
 
 use super::{Choices, GitUse};
 

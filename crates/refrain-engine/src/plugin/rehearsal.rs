@@ -3,8 +3,8 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::plugin::settings::{self, EntryState, SettingsError};
 use refrain_agents::plugin::{Plugin, Shared};
-use refrain_core::formats::splice::undo;
 use refrain_core::spec::AgentKind;
+use refrain_core::splice::undo;
 use refrain_store::outbox::plugins::{self, InstalledFiles, OwnFile, OwnSettings};
 
 use super::{PluginChange, PluginError, is_noted};

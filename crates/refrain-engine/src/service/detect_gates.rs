@@ -1,14 +1,15 @@
 //! The gates of this project, as far as its files show them (`--auto-gates`): the files are listed and read here, and
-//! judged in `refrain_core::formats::detect`.
+//! judged in `refrain_formats::detect`.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
-use refrain_core::formats::detect::{Listing, Offer, READ_AT_MOST, offer, wanted};
 use refrain_core::gate::Check;
+use refrain_core::gate::Offer;
 use refrain_core::glob::PathGlob;
+use refrain_formats::detect::{Listing, READ_AT_MOST, offer, wanted};
 use refrain_git::{GitError, Repository};
 
 use crate::{EngineError, Service};

@@ -7,10 +7,11 @@ use std::io::{self, Read};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::{self, ForeignLoop, LoopPhase, Mirror, Unread};
+use refrain_core::mirror::Mirror;
 use refrain_core::plan::{PlanSpec, PlanState};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{self, StatusWord};
+use refrain_formats::mirror::{self, ForeignLoop, LoopPhase, Unread};
 use refrain_store::{journal, write_atomic};
 use serde_json::{Value, json};
 
@@ -141,7 +142,7 @@ impl Service {
             // Nothing in it cannot be a value: `status` prints it.
             return Ok(whole(serde_json::to_value(look(&dir, &state)).unwrap_or_default()));
         };
-        let text = to.document(&state, LoopPhase::of(&state, is_driven));
+        let text = mirror::document(to, &state, LoopPhase::of(&state, is_driven));
         Ok(serde_json::from_str(&text).map_or_else(|_| clean(&text), whole))
     }
 

@@ -1,15 +1,16 @@
 //! Files in which other systems look for a loop: written for them, never read back, and nothing depends on that. Their
-//! content, and the owner of one that is there already, is decided in `refrain_core::formats::mirror`. What a person
+//! content, and the owner of one that is there already, is decided in `refrain_formats::mirror`. What a person
 //! asks for by name is in `foreign`.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::formats::mirror::{LoopPhase, Mirror, MirrorFiles, Owner, shown_by};
+use refrain_core::mirror::Mirror;
 use refrain_core::plan::PlanSpec;
 use refrain_core::{LoopState, Spec};
 use refrain_files::{Folder, read_text, remove, split};
+use refrain_formats::mirror::{self, LOCK, LoopPhase, MirrorFiles, OF_PLAN, Owner, shown_by};
 use refrain_proc::identity;
 use refrain_store::LoopDir;
 
@@ -26,7 +27,7 @@ pub(crate) fn files(state: &LoopState, context: Option<&str>) -> Vec<MirrorFiles
 
 fn as_it_stands(state: &LoopState, is_driven: bool, context: Option<&str>) -> Vec<MirrorFiles> {
     let standing = LoopPhase::of(state, is_driven);
-    state.spec.mirrors.iter().map(|mirror| mirror.files(state, standing, context)).collect()
+    state.spec.mirrors.iter().map(|of| mirror::files(*of, state, standing, context)).collect()
 }
 
 /// Writes these files. Nothing depends on them: what cannot be written is not.
@@ -61,13 +62,13 @@ fn has_lock(spec: &Spec) -> bool {
 }
 
 fn lock(spec: &Spec) -> Utf8PathBuf {
-    spec.working_dir.canonicalize_utf8().unwrap_or_else(|_| spec.working_dir.clone()).join(Mirror::LOCK)
+    spec.working_dir.canonicalize_utf8().unwrap_or_else(|_| spec.working_dir.clone()).join(LOCK)
 }
 
 fn put(spec: &Spec, mirrored: &MirrorFiles) {
     let Some((first, _)) = mirrored.files.first() else { return };
     // A loop's own worktree may be gone by now.
-    let Ok(root) = mirrored.mirror.root(spec).canonicalize_utf8() else { return };
+    let Ok(root) = mirror::root(mirrored.mirror, spec).canonicalize_utf8() else { return };
     let is_free = match there(&root, first) {
         MirrorPathState::Nothing => true,
         MirrorPathState::Text(text) => mirrored.owner(&text) == Owner::Own,
@@ -117,13 +118,13 @@ fn there(root: &Utf8Path, name: &Utf8Path) -> MirrorPathState {
 
 /// The files that the mirrors of such a loop would write but that others wrote: these mirrors are omitted.
 pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
-    let is_others = |mirror: &&Mirror| match there(&mirror.root(spec), &mirror.first(&spec.id)) {
+    let is_others = |of: &&Mirror| match there(&mirror::root(**of, spec), &mirror::first(**of, &spec.id)) {
         MirrorPathState::Nothing => false,
         MirrorPathState::Text(text) => !text.is_empty() && shown_by(&text).is_none(),
         MirrorPathState::Other => true,
     };
     let others = spec.mirrors.iter().filter(is_others);
-    others.map(|mirror| mirror.root(spec).join(mirror.first(&spec.id))).collect()
+    others.map(|of| mirror::root(*of, spec).join(mirror::first(*of, &spec.id))).collect()
 }
 
 /// Writes the file that shows a plan, unless it is another system's. Nothing depends on it: what cannot be written is
@@ -132,19 +133,19 @@ pub(crate) fn show_plan(spec: &PlanSpec, text: &str) {
     if plan_left_to_others(spec).is_none()
         && let Ok(root) = spec.each.worktree.canonicalize_utf8()
     {
-        let _ = replace(&root.join(Mirror::OF_PLAN), text);
+        let _ = replace(&root.join(OF_PLAN), text);
     }
 }
 
 /// The file that would show a plan, if another system wrote it.
 pub fn plan_left_to_others(spec: &PlanSpec) -> Option<Utf8PathBuf> {
     let root = &spec.each.worktree;
-    let is_others = match there(root, Utf8Path::new(Mirror::OF_PLAN)) {
+    let is_others = match there(root, Utf8Path::new(OF_PLAN)) {
         MirrorPathState::Nothing => false,
         MirrorPathState::Text(text) => !text.is_empty() && shown_by(&text).is_none(),
         MirrorPathState::Other => true,
     };
-    is_others.then(|| root.join(Mirror::OF_PLAN))
+    is_others.then(|| root.join(OF_PLAN))
 }
 
 /// The process of another system that works in a loop's folder by its own lock, and runs. A lock whose process has ended is

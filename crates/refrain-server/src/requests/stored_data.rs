@@ -4,7 +4,7 @@
 use std::fmt;
 
 use jiff::tz::TimeZone;
-use refrain_core::formats::mirror::Mirror;
+use refrain_core::mirror::Mirror;
 use refrain_core::view::report::Verdict;
 use refrain_core::view::usage::{GroupBy, Report, Since};
 use refrain_core::{LoopId, Record};

@@ -6,8 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use refrain_core::agent::Usd;
-use refrain_core::formats::mirror::Mirror;
 use refrain_core::glob::PathGlob;
+use refrain_core::mirror::Mirror;
 use refrain_core::spec::Millis;
 use refrain_core::values::{self, Limit};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -14,13 +14,13 @@ use refrain_core::event::{
     ApprovedTree, Ask, AttemptFinished, AttemptSeals, BlockReason, CritiqueFinished, End, Exit, GateFinished,
     Identity, Process, PushReport, ReviewResult, Seal, StopReason, Urgency, Wait, WaitKind,
 };
-use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use refrain_core::git::{
     Base, Checkout, CommitReport, CommitResult, Dirty, ExposedSecret, GitSpec, LeftOutReason, Oid,
     OmittedPath, Operation, RepoPath, SkipReason, Workflow,
 };
 use refrain_core::memory::{self, MemorySpec, RecalledMemory};
+use refrain_core::mirror::Mirror;
 use refrain_core::promise::NearMiss;
 use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::protect::{

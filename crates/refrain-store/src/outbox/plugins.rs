@@ -6,8 +6,8 @@ use std::fs;
 use std::io::{Error, ErrorKind, Read};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::formats::splice::Splice;
 use refrain_core::spec::AgentKind;
+use refrain_core::splice::Splice;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::atomic::{replace_atomic, sync_dir};

@@ -3,8 +3,8 @@
 use camino::Utf8Path;
 use refrain_app::{Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::ForeignLoop;
 use refrain_engine::{ForeignError, Service, found_in};
+use refrain_formats::mirror::ForeignLoop;
 
 pub(super) enum StateFile {
     /// One of this project, which Refrain drives.

@@ -4,7 +4,7 @@ use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::tokens::{Token, TokenAndRange};
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
-use refrain_core::formats::splice::Splice;
+use refrain_core::splice::Splice;
 
 use super::{Edit, Kind, SettingsError};
 

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use refrain_core::formats::splice::undo;
+use refrain_core::splice::undo;
 use rstest::rstest;
 
 use super::*;

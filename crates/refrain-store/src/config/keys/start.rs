@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
-use refrain_core::formats::mirror::Mirror;
+use refrain_core::mirror::Mirror;
 use refrain_core::plan::PlanLimits;
 use refrain_core::promise::{MatchMode, PromiseText};
 use refrain_core::spec::{

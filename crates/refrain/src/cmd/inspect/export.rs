@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use clap::ValueEnum;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::Mirror;
+use refrain_core::mirror::Mirror;
 use refrain_engine::{ByKind, Service, write_exported};
 
 use crate::{out, values};

@@ -3,12 +3,12 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::{ForeignLoop, LoopPhase, PromiseWords};
 use refrain_core::r#loop::{Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
 use refrain_engine::{ByKind, LogKind, LoopLocation, OwnBranch, Service, goal};
+use refrain_formats::mirror::{ForeignLoop, LoopPhase, PromiseWords};
 
 use super::selection::Selection;
 use crate::cmd::state_file::{self, StateFile};

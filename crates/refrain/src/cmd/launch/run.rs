@@ -18,12 +18,12 @@ use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
-use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::GateSpec;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::{Limits, Millis, Spec};
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::{EngineError, LoopRequest, Service, foreign_lock};
+use refrain_formats::mirror::LOCK;
 
 use super::conclave::{Rules, WithoutTests};
 use super::start;
@@ -147,7 +147,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let spec = &prepared.spec;
     context.typed.check_loop(spec)?;
     if let Some(pid) = foreign_lock(spec) {
-        let error = format!("{}: process {pid} works there; accepted: one run at a time", Mirror::LOCK);
+        let error = format!("{}: process {pid} works there; accepted: one run at a time", LOCK);
         return Err(RequestError::new(Code::Refused, error).hint("end it, or wait for it"));
     }
     let left = service.status(&id).ok();

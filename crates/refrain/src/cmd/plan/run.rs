@@ -11,7 +11,7 @@ use refrain_app::options::variants::{AdaptedArgs, Difference};
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 use refrain_app::plan::{HowArgs, PreparedPlan, RunPlan, SourceArgs, SpecArgs};
 use refrain_app::{Action, Code, Context, RequestError, trust};
-use refrain_core::formats::mirror::MirrorName;
+use refrain_core::mirror::MirrorName;
 use refrain_core::{LoopId, values as core_values};
 
 use super::{drive, rehearsal};

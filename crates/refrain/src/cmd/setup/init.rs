@@ -5,7 +5,7 @@ use refrain_app::plan::SourceArgs;
 use refrain_app::trust::Trustable;
 use refrain_app::verbs::initialize::{Initialize, initialize};
 use refrain_app::{Code, Context, RequestError};
-use refrain_core::formats::detect::Offer;
+use refrain_core::gate::Offer;
 use refrain_core::spec::AgentKind;
 use refrain_core::text::printable;
 use refrain_engine::config::{AgentChoice, ProjectFile};

@@ -1,7 +1,7 @@
 use crate::event::{End, Event, Exit};
-use crate::formats::mirror::CarriedCounter;
 use crate::r#loop::tests::journal::{Journal, gates, id, spec};
 use crate::r#loop::{ChildId, Step};
+use crate::mirror::CarriedCounter;
 use crate::spec::{CritiqueSpec, Spec};
 
 /// A loop that had three iterations elsewhere, of `most`.

@@ -13,14 +13,15 @@ use refrain_app::options::{heading, values};
 use refrain_app::resolve::{StartLoop, Words, Workspace, folder, note_untrusted};
 use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::{Action, Code, Context, RequestError};
-use refrain_core::formats::mirror::{
-    CannotContinue, CarriedCounter, Check, ForeignLoop, PromiseWords, Prompt, Unread, admits_prompt,
-};
+use refrain_core::mirror::CarriedCounter;
 use refrain_core::spec::Limits;
 use refrain_core::text::clip;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::AgentChoice;
 use refrain_engine::{EngineError, ForeignError, Service, found_in};
+use refrain_formats::mirror::{
+    CannotContinue, Check, ForeignLoop, PromiseWords, Prompt, Unread, admits_prompt,
+};
 
 use super::Args;
 use crate::cmd::launch::conclave::{Rules, WithoutTests};

@@ -2,8 +2,8 @@
 //!
 //! Functions over a listing of paths and the texts of the few files that [`wanted`] names; the caller reads them. Every
 //! ecosystem is detected, also in folders: the root's command covers members of a workspace, other folders get a gate
-//! each. Linters are soft gates. What a gate is, and whether its output proves anything, is in [`gate`](crate::gate);
-//! what a protection means is in [`protect`](crate::protect).
+//! each. Linters are soft gates. What a gate is, and whether its output proves anything, is in [`gate`](refrain_core::gate);
+//! what a protection means is in [`protect`](refrain_core::protect).
 
 mod draft;
 mod golang;
@@ -18,6 +18,5 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
-pub use draft::Offer;
 pub use listing::{Listing, READ_AT_MOST, wanted};
 pub use offer::offer;

@@ -1,7 +1,8 @@
 use proptest::prelude::*;
+use refrain_core::gate::Offer;
+use refrain_core::protect::{Change, Kind, ProtectedPaths};
 
 use super::*;
-use crate::protect::{Change, Kind, ProtectedPaths};
 
 /// The offer of a repository of these files; those that are read have their texts.
 fn offered(files: &[(&str, &str)]) -> Offer {
@@ -23,7 +24,7 @@ fn offered(files: &[(&str, &str)]) -> Offer {
 }
 
 fn gates(files: &[(&str, &str)]) -> Vec<String> {
-    let line = |gate: &crate::gate::GateSpec| {
+    let line = |gate: &refrain_core::gate::GateSpec| {
         format!("{}{}: {}", if gate.hard { "" } else { "soft " }, gate.name, gate.check)
     };
     offered(files).gates.iter().map(line).collect()
@@ -478,7 +479,7 @@ fn the_offered_protection_catches_cheats_and_allows_honest_work() {
     ]);
     let protected = ProtectedPaths::new(&offer.protect, &offer.protect_existing).unwrap();
     let touched = |path: &str, change| {
-        !protected.touched(&[(crate::git::RepoPath::from_bytes(path.as_bytes()), change)]).is_empty()
+        !protected.touched(&[(refrain_core::git::RepoPath::from_bytes(path.as_bytes()), change)]).is_empty()
     };
     for (path, change) in CHEATS {
         assert!(touched(path, *change), "{path} {change:?}");
@@ -569,7 +570,8 @@ fn scripts_that_a_gate_calls_are_protected_where_they_say_that_they_check() {
     let protect = offered(&[("package.json", r#"{"scripts":{"test":"node --test"}}"#)]).protect_existing;
     let protected = ProtectedPaths::new(&[], &protect).unwrap();
     for path in ["test.js", "a/test.mjs", "test-a.js", "a-test.cjs", "a_test.js", "test/a.js"] {
-        let changed = [(crate::git::RepoPath::from_bytes(path.as_bytes()), Change::Modified(Kind::File))];
+        let changed =
+            [(refrain_core::git::RepoPath::from_bytes(path.as_bytes()), Change::Modified(Kind::File))];
         assert_eq!(protected.touched(&changed).len(), 1, "{path}");
     }
 }

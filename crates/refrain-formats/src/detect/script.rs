@@ -7,9 +7,10 @@
 
 use std::collections::BTreeSet;
 
+use refrain_core::gate::shows_output;
+use refrain_core::protect::{Simple, simple_commands};
+
 use super::listing::{join, split};
-use crate::gate::shows_output;
-use crate::protect::{Simple, simple_commands};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ScriptCall {

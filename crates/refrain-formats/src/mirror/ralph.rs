@@ -1,12 +1,12 @@
 //! Seed 004's files: `.ralph_state.json`, as its own runner writes it, and `.ralph_context.md`.
 
+use refrain_core::event::Exit;
+use refrain_core::r#loop::{Attempt, LoopState};
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;
 use super::foreign_loop::{ForeignLoop, PromiseWords, Prompt, System, Unread, counted, id};
 use super::parts::{LoopPhase, Mark, pretty};
-use crate::event::Exit;
-use crate::r#loop::{Attempt, LoopState};
 
 /// Their names in the working folder; the first says which loop owns them.
 pub(super) const FILES: [&str; 2] = [".ralph_state.json", ".ralph_context.md"];

@@ -1,6 +1,8 @@
 //! The offer as a whole: every ecosystem that is there is asked, not only the first.
 
-use super::draft::{Draft, Offer};
+use refrain_core::gate::Offer;
+
+use super::draft::Draft;
 use super::listing::Listing;
 use super::{golang, node, python, rust, simple_ecosystems, tasks};
 

@@ -4,15 +4,15 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use refrain_core::ids::LoopId;
+use refrain_core::promise::PromiseText;
+use refrain_core::spec::Limits;
+use refrain_core::text::clip;
+use refrain_core::values;
 use serde::{Deserialize, Deserializer};
 
 use super::check::Check;
 use super::parts::LoopPhase;
-use crate::ids::LoopId;
-use crate::promise::PromiseText;
-use crate::spec::Limits;
-use crate::text::clip;
-use crate::values;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum System {

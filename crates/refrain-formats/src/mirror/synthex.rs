@@ -1,5 +1,9 @@
 //! Seed 000's `.synthex/loops/<id>.json`, schema version 1: every key is there, those that may be null as null.
 
+use refrain_core::r#loop::LoopState;
+use refrain_core::session::Isolation;
+use refrain_core::spec::Limits;
+use refrain_core::values::whole_numbers;
 use serde::{Deserialize, Serialize};
 
 use super::command_line::{Line, line};
@@ -7,10 +11,6 @@ use super::foreign_loop::{
     ForeignLoop, PromiseWords, Prompt, System, Unread, counted, id, present, value, words,
 };
 use super::parts::{LoopPhase, Mark, pretty};
-use crate::r#loop::LoopState;
-use crate::session::Isolation;
-use crate::spec::Limits;
-use crate::values::whole_numbers;
 
 /// The folder of its files in a project, one per loop.
 pub(super) const FOLDER: &str = ".synthex/loops";

@@ -2,19 +2,19 @@
 
 use std::fmt::Write as _;
 
+use refrain_core::git::Workflow;
+use refrain_core::r#loop::LoopState;
 use serde::Deserialize;
 
 use super::foreign_loop::{ForeignLoop, PromiseWords, System, Unread, counted, prompt, value, words};
 use super::parts::{LoopPhase, Mark};
-use crate::git::Workflow;
-use crate::r#loop::LoopState;
 
 /// Its path in a project: there is one. The seed's own is in the folder of its skill, which no project has.
 pub(super) const FILE: &str = "loop.local.md";
 
 pub(super) fn document(state: &LoopState, standing: LoopPhase, mark: &Mark) -> String {
     let spec = &state.spec;
-    let begun_by = spec.session.as_ref().map(crate::session::SessionSpec::slug);
+    let begun_by = spec.session.as_ref().map(refrain_core::session::SessionSpec::slug);
     // The seed knows two modes.
     let mode = match spec.mode.as_deref().or(begun_by) {
         Some("research") => "research",

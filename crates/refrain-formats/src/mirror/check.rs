@@ -1,6 +1,6 @@
 //! The check that another system ran on a loop's work. A command from its file is only shown.
 
-use crate::prompt::state_file::front_matter;
+use refrain_core::prompt::state_file::front_matter;
 
 /// The check of a loop's work in another system.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Reads a file of another system, which is recognized by its content, not by its name.
 
+use refrain_core::prompt::state_file::front_matter;
+
 use super::foreign_loop::{ForeignLoop, Unread};
 use super::parts::Mark;
 use super::{check, descartes, ralph, ralph_loop, randroid, scud, synthex};
-use crate::prompt::state_file::front_matter;
 
 /// Reads a loop from another system's file.
 pub fn read(text: &str) -> Result<ForeignLoop, Unread> {

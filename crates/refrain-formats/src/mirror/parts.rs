@@ -1,12 +1,11 @@
 //! What the files of several systems have in common.
 
 use jiff::Timestamp;
+use refrain_core::event::{ClaimSource, End};
+use refrain_core::ids::LoopId;
+use refrain_core::r#loop::LoopState;
+use refrain_core::prompt::state_file::front_matter;
 use serde::{Deserialize, Serialize};
-
-use crate::event::{ClaimSource, End};
-use crate::ids::LoopId;
-use crate::r#loop::LoopState;
-use crate::prompt::state_file::front_matter;
 
 /// How a loop stands, in the only words that those systems have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,20 +1,45 @@
 //! What is written, against the schemas of the seeds in words of our own; what is read, case by case; and round trips.
 
+use jiff::Timestamp;
 use proptest::prelude::*;
+use refrain_core::event::{
+    Ask, AttemptFinished, ClaimSource, End, Event, Exit, FORMAT, Identity, LoopStarted, Process, Record,
+    Urgency,
+};
+use refrain_core::git::Workflow;
+use refrain_core::ids::AttemptId;
+use refrain_core::mirror::CarriedCounter;
+use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, Until};
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::command_line::line;
 use super::foreign_loop::System;
 use super::*;
-use crate::event::{
-    Ask, AttemptFinished, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, Urgency,
-};
-use crate::git::Workflow;
-use crate::ids::AttemptId;
-use crate::r#loop::tests::journal::{runner, spec, time};
-use crate::promise::PromiseText;
-use crate::spec::Until;
+
+fn time(ms: i64) -> Timestamp {
+    Timestamp::from_millisecond(1_800_000_000_000 + ms).unwrap()
+}
+
+/// A specification with a promise and without any limit.
+fn spec() -> Spec {
+    let text = PromiseText::try_new("COMPLETE").unwrap();
+    Spec {
+        promise: Some(Promise { text, mode: MatchMode::Plain }),
+        limits: Limits::default(),
+        ..Spec::new(
+            "mend".parse().unwrap(),
+            AgentSpec::new(AgentKind::Generic, "agent"),
+            "Mend the tests.",
+            "/project",
+        )
+    }
+}
+
+fn runner(pid: i32) -> Identity {
+    Identity { process: Process { pid, start: 1 }, boot: "boot".into(), host: "host".into() }
+}
 
 /// A loop after these events, a second apart.
 fn after(spec: Spec, events: Vec<Event>) -> LoopState {
@@ -149,7 +174,7 @@ fn every_mirror_matches_the_schema_of_its_seed() {
     for (state, standing) in states() {
         let is_driven = standing != LoopPhase::Crashed;
         assert_eq!(LoopPhase::of(&state, is_driven), standing, "{:?}", state.ended);
-        let document = |mirror: Mirror| mirror.document(&state, standing);
+        let document = |mirror: Mirror| document(mirror, &state, standing);
         let json = |mirror| serde_json::from_str::<Value>(&document(mirror)).unwrap();
         synthex_schema(&json(Mirror::Synthex)).unwrap();
         descartes_schema(&json(Mirror::Descartes)).unwrap();
@@ -171,7 +196,7 @@ fn every_mirror_matches_the_schema_of_its_seed() {
 fn the_randroid_mirror_names_the_git_workflow(#[case] workflow: Workflow, #[case] said: &str) {
     let mut spec = capped(5);
     spec.git.workflow = workflow;
-    let text = Mirror::Randroid.document(&after(spec, Vec::new()), LoopPhase::Running);
+    let text = document(Mirror::Randroid, &after(spec, Vec::new()), LoopPhase::Running);
     assert!(text.contains(&format!("\ngit_workflow: {said}\n")), "{text}");
 }
 
@@ -181,7 +206,7 @@ fn ends_have_the_words_of_the_seeds() {
         .iter()
         .map(|(state, standing)| {
             let of =
-                |mirror: Mirror| serde_json::from_str::<Value>(&mirror.document(state, *standing)).unwrap();
+                |mirror: Mirror| serde_json::from_str::<Value>(&document(mirror, state, *standing)).unwrap();
             (of(Mirror::Synthex)["exit_reason"].clone(), of(Mirror::Descartes)["exit_reason"].clone())
         })
         .collect();
@@ -445,14 +470,14 @@ fn a_file_that_there_is_once_belongs_to_the_loop_that_began_last() {
     };
     let (first, second) = (named("first", 0), named("second", 1));
     for mirror in Mirror::ALL {
-        let of = |state| mirror.document(state, LoopPhase::Running);
-        let keeps = |state| mirror.files(state, LoopPhase::Running, None);
+        let of = |state| document(mirror, state, LoopPhase::Running);
+        let keeps = |state| files(mirror, state, LoopPhase::Running, None);
         assert_eq!(keeps(&first).owner(&of(&first)), Owner::Own);
         assert_eq!(keeps(&second).owner(&of(&first)), Owner::Own);
         assert_eq!(keeps(&first).owner(&of(&second)), Owner::Later);
         assert_eq!(shown_by(&of(&first)), Some("first".parse().unwrap()));
     }
-    let own = Mirror::Descartes.files(&first, LoopPhase::Running, None);
+    let own = files(Mirror::Descartes, &first, LoopPhase::Running, None);
     assert_eq!(own.owner(""), Owner::Own);
     for foreign in [" ", "{}", "{\"refrain_loop\": 1}", "---\nmode: research\n---\n", &synthex().to_string()]
     {
@@ -489,7 +514,7 @@ proptest! {
         spec.carried = Some(CarriedCounter { from: "x".into(), iteration });
         let state = after(spec, Vec::new());
         for mirror in Mirror::ALL {
-            let found = read(&mirror.document(&state, LoopPhase::Running)).unwrap();
+            let found = read(&document(mirror, &state, LoopPhase::Running)).unwrap();
             prop_assert_eq!(found.cap, Some(cap));
             prop_assert_eq!(found.began, Some(state.started_at));
             prop_assert_eq!(found.id, Some(state.spec.id.clone()));

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use refrain_core::MachineEnd;
+use refrain_core::event::Exit;
+use refrain_core::git::Checkout;
+use refrain_core::r#loop::{Attempt, LoopState};
+use refrain_core::spec::{AgentKind, OutputFormat, PromptMode, Spec};
+use refrain_core::text::clip;
 use serde::{Deserialize, Serialize};
 
 use super::foreign_loop::{ForeignLoop, PromiseWords, System, Unread, counted, prompt, value, words};
 use super::parts::{LoopPhase, Mark, pretty};
-use crate::event::Exit;
-use crate::git::Checkout;
-use crate::r#loop::{Attempt, LoopState};
-use crate::machine::MachineEnd;
-use crate::spec::{AgentKind, OutputFormat, PromptMode, Spec};
-use crate::text::clip;
 
 /// Its path in a project: there is one.
 pub(super) const FILE: &str = ".descartes/loop-state.json";

@@ -1,10 +1,10 @@
 //! The `.claude/ralph-loop.local.md` of Claude Code's own plugin: read, never written.
 
+use refrain_core::prompt::state_file::front_matter;
 use serde::Deserialize;
 
 use super::LoopPhase;
 use super::foreign_loop::{ForeignLoop, PromiseWords, System, Unread, counted, prompt, words};
-use crate::prompt::state_file::front_matter;
 
 pub const PATH: &str = ".claude/ralph-loop.local.md";
 
