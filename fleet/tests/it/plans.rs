@@ -203,7 +203,10 @@ fn the_references_of_a_task_that_is_done_stay_until_its_plan_is_over() {
     write(&machine.root().join("notes/hold2"), "");
     let plan = planned.run(&["--jobs", "2"]);
     machine.wait_for_note("held");
-    within(LONG, "task 1 landed", || (planned.status()["tasks_done"] == 1).then_some(()));
+    let landed = || (planned.status()["tasks_done"] == 1).then_some(());
+    let waited =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| within(LONG, "task 1 landed", landed)));
+    waited.unwrap_or_else(|_| panic!("task 1 did not land: {:#}\n{}", planned.status(), worker.stderr()));
     let person = &planned.lab.person;
     let garbage = || person.refrain(&["gc", "--json"]).with_code(0).stdout.matches("refs/refrain/").count();
     assert_eq!(garbage(), 0, "the plan is driven");
