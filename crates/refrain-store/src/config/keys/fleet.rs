@@ -120,3 +120,33 @@ pub struct Signers {
     #[schemars(extend("default" = []))]
     pub signers: Vec<PublicKey>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::BlobPlace;
+
+    #[test]
+    fn long_logs_are_in_git_a_folder_or_a_bucket() {
+        let places = ["git", "file:///mnt/logs", "s3://logs", "s3://my.logs-1/of/refrain/"].map(str::parse);
+        let expected = [
+            BlobPlace::Git,
+            BlobPlace::Folder("/mnt/logs".to_owned()),
+            BlobPlace::S3("s3://logs".to_owned()),
+            BlobPlace::S3("s3://my.logs-1/of/refrain".to_owned()),
+        ];
+        assert_eq!(places, expected.map(Ok));
+        for other in [
+            "",
+            "Git",
+            "/mnt/logs",
+            "file://logs",
+            "file:///",
+            "s3://",
+            "s3:///a",
+            "s3://me:key@logs",
+            "gs://a",
+        ] {
+            assert!(other.parse::<BlobPlace>().is_err(), "{other}");
+        }
+    }
+}
