@@ -127,14 +127,14 @@ mod tests {
 
     #[test]
     fn long_logs_are_in_git_a_folder_or_a_bucket() {
-        let places = ["git", "file:///mnt/logs", "s3://logs", "s3://my.logs-1/of/refrain/"].map(str::parse);
-        let expected = [
-            BlobPlace::Git,
-            BlobPlace::Folder("/mnt/logs".to_owned()),
-            BlobPlace::S3("s3://logs".to_owned()),
-            BlobPlace::S3("s3://my.logs-1/of/refrain".to_owned()),
-        ];
-        assert_eq!(places, expected.map(Ok));
+        for (text, place) in [
+            ("git", BlobPlace::Git),
+            ("file:///mnt/logs", BlobPlace::Folder("/mnt/logs".to_owned())),
+            ("s3://logs", BlobPlace::S3("s3://logs".to_owned())),
+            ("s3://my.logs-1/of/refrain/", BlobPlace::S3("s3://my.logs-1/of/refrain".to_owned())),
+        ] {
+            assert_eq!(text.parse::<BlobPlace>(), Ok(place));
+        }
         for other in [
             "",
             "Git",
