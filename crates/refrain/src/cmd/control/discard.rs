@@ -30,10 +30,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if args.id.is_none() && values::can_ask(context) && !values::confirm(&format!("Discard {id}? [y/N] "))? {
         return Ok(Code::Done.into());
     }
-    let DiscardOutcome { archived, kept } = discard(context, &service, &id)?;
+    let DiscardOutcome { archived, kept, stays } = discard(context, &service, &id)?;
     out::print(&format!("{archived}\n"));
-    if kept.is_empty() {
-        out::tell_note(format!("{id} is archived; it left no branch to remove"));
+    match stays {
+        Some((branch, plan)) => out::tell_note(format!(
+            "{id} is archived; its branch {branch} stays with plan {plan}: refrain plan status {plan} says what becomes of it"
+        )),
+        None if kept.is_empty() => out::tell_note(format!("{id} is archived; it left no branch to remove")),
+        None => {}
     }
     for KeptWork { branch, reference, uncommitted } in kept {
         let back = brings_back(&id, branch.as_deref(), &reference);
