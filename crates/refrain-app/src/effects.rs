@@ -164,9 +164,9 @@ impl TypedOptions {
         let text = self.levels.iter().find_map(|level| level.value("timeout"))?;
         let is_without_unit = text.trim().parse::<f64>().is_ok();
         match values::duration(text).ok()? {
-            limit if is_without_unit && limit < Millis(60_000) => Some(format!(
-                "--timeout {text} is {text} seconds for each attempt; --timeout {text}m is minutes"
-            )),
+            limit if is_without_unit && limit < Millis(60_000) => {
+                Some(format!("--timeout {text} is {limit} for each attempt; --timeout {text}m is minutes"))
+            }
             limit if limit < Millis(1_000) => {
                 Some(format!("--timeout {text} ends each attempt in less than a second"))
             }

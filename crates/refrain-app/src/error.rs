@@ -264,9 +264,12 @@ impl From<EngineError> for RequestError {
             EngineError::WorktreeTaken { .. } => (
                 Code::Refused,
                 words(
-                    "--worktree gives the loop one of its own; --share-worktree, at both starts, allows it",
+                    "wait until it has stopped; a start with --worktree gives a loop one of its own, and --share-worktree at both starts allows it",
                 ),
             ),
+            EngineError::NotesPlaceTaken(_) => {
+                (Code::Refused, words("move it away, or start with --worktree; nothing was changed"))
+            }
             EngineError::Git(GitError::BranchTaken(_)) => {
                 (Code::Refused, words("--branch-template names another, as in loop/{loop}-2"))
             }
@@ -381,7 +384,7 @@ impl From<EngineError> for RequestError {
     }
 }
 
-const DENIED: &str = "give yourself write access there, then try again";
+const DENIED: &str = "give yourself access there, then try again";
 
 /// Whether the system denied access to a file or folder.
 fn is_denied(error: &EngineError) -> bool {

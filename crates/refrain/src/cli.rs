@@ -27,7 +27,7 @@ use crate::{cmd, out, unknown_verb};
 struct Cli<V: Subcommand> {
     /// Run as if started in DIR
     #[arg(short = 'C', id = "run-in", value_name = "DIR", global = true)]
-    run_in: Option<Utf8PathBuf>,
+    run_in: Vec<Utf8PathBuf>,
     #[command(subcommand)]
     verb: V,
 }
@@ -124,7 +124,7 @@ enum ShownVerb {
     Serve(cmd::connect::serve::Args),
     /// Run loops on many machines: refrain start --on fleet
     ///
-    /// Another program does that, refrain-fleet, which stands beside this one or in PATH. See refrain docs fleet.
+    /// Another program does that, refrain-fleet, which is beside this one or in PATH. See refrain docs fleet.
     #[command(
         after_help = "Examples:\n  refrain fleet dev\n  refrain start --on fleet --agent claude \"Fix the failing test.\""
     )]
@@ -224,8 +224,8 @@ enum LoopVerb {
     Archive(cmd::control::archive::Args),
     /// Verify the journal of a loop or plan, with its logs and commits
     ///
-    /// It uses no network. If anything differs from the journal, the exit code is 1. What cannot be checked any more, because it was
-    /// deleted or git has cleaned it up, is listed separately.
+    /// It uses no network. If anything differs from the journal, or a log of a loop that is not archived is missing, the exit code is 1.
+    /// Logs of an archived loop that were removed, and commits that git has cleaned up, are listed separately.
     Verify(cmd::inspect::verify::Args),
     /// Show what a loop changed or a plan landed, live or after its end
     ///
@@ -301,7 +301,8 @@ pub(crate) fn run() -> ExitCode {
     // A script waits for what is only looked at; a change is made whether or not its message can be written.
     let only_prints = cli.verb.action() == Action::Look;
     let ran = typed.check().map_err(named_file::hinted).and_then(|()| {
-        let context = Context { typed, ..read_environment(cli.run_in)? };
+        let context =
+            Context { typed, ..read_environment(cli.run_in.into_iter().reduce(|dir, next| dir.join(next)))? };
         if cli.verb.needs_home() {
             check_homes(&context)?;
         }

@@ -16,7 +16,7 @@ impl Message {
         Self(vec![Part::Option(name.to_owned())])
     }
 
-    /// Words of our own: a word that begins with two hyphens is an option.
+    /// Words of our own: a word that begins with two hyphens is an option, except in a command to type.
     pub(crate) fn own(text: &str) -> Self {
         let (mut parts, mut rest) = (Vec::new(), text);
         let is_name = |c: char| c.is_ascii_lowercase() || c == '-';
@@ -24,8 +24,9 @@ impl Message {
             let (before, option) = (&rest[..at], &rest[at + 2..]);
             let (option, behind) = option.split_at(option.find(|c| !is_name(c)).unwrap_or(option.len()));
             let begins = !before.ends_with(|c: char| c.is_ascii_alphanumeric());
+            let clause = text[..text.len() - rest.len() + at].rsplit(';').next().unwrap_or_default();
             parts.push(Part::Text(before.to_owned()));
-            parts.push(match begins && !option.is_empty() {
+            parts.push(match begins && !option.is_empty() && !clause.contains("refrain ") {
                 true => Part::Option(option.to_owned()),
                 false => Part::Text(format!("--{option}")),
             });
@@ -100,6 +101,10 @@ mod tests {
             ),
             ("leave out --gate", "leave out gates"),
             ("no option of a--gate", "no option of a--gate"),
+            (
+                "refrain resume job --max-iterations 25; or leave out --gate",
+                "refrain resume job --max-iterations 25; or leave out gates",
+            ),
         ] {
             let message = Message::from(text);
             assert_eq!((message.to_string().as_str(), message.with(parameter).as_str()), (text, shown));

@@ -3,11 +3,9 @@
 use refrain_core::LoopId;
 use refrain_core::gate::{Check, GateSpec};
 use refrain_core::git::path_names;
-use refrain_core::spec::AgentKind;
+use refrain_core::spec::{AgentKind, PromptMode};
 use refrain_core::view::StatusWord;
-use refrain_engine::{
-    ByKind, GateNotice, MergeOptions, MergeRefusal, MergedBranch, Service, UnverifiedCause,
-};
+use refrain_engine::{GateNotice, MergeOptions, MergeRefusal, MergedBranch, Service, UnverifiedCause};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -116,7 +114,7 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                 .hint(match is_verified {
                     true => format!(
                         "remove them there, then refrain merge {id}; or commit them there, then refrain merge {id} \
-                         --unverified, as no gate saw them"
+                         --unverified, as the verified tree does not have them"
                     ),
                     false if with_files => format!(
                         "commit them there, then refrain merge {id}; it asks for --unverified if they are not as the \
@@ -130,8 +128,10 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                     true if is_explained => {
                         format!("refrain status {id} says why Refrain did not commit them")
                     }
-                    true => format!("git -C {folder} status shows them"),
-                    false => "start --git-workflow commit has Refrain commit the verified work".to_owned(),
+                    false if !is_verified => {
+                        "start --git-workflow commit has Refrain commit the verified work".to_owned()
+                    }
+                    true | false => format!("git -C {folder} status shows them"),
                 })
         }
         MergeRefusal::CheckedOut(branch) => error(format!("branch {branch} of {id} is checked out here"))
@@ -223,18 +223,33 @@ fn gate(gate: &GateSpec) -> Option<String> {
     }
 }
 
-/// The options that name the agent of a loop or plan.
+/// The options that name the agent of a loop or plan, and how it is started. Of a variable with a value of its own only
+/// the name is said.
 fn agent(service: &Service, id: &LoopId) -> String {
-    let (kind, command) = match service.standing(id) {
-        Ok(ByKind::Loop(status)) => (status.agent, status.command),
-        Ok(ByKind::Plan(status)) => (status.agent, status.command),
-        Err(_) => return String::new(),
+    let spec = service.state(id).map(|state| state.spec);
+    let Ok(spec) = spec.or_else(|_| service.plan(id).map(|plan| *plan.spec.each)) else {
+        return String::new();
     };
-    match kind {
+    let agent = &spec.agent;
+    let mut text = match agent.kind {
         AgentKind::Generic => {
-            let words = shlex::try_join(command.iter().map(String::as_str)).unwrap_or_default();
+            let command = std::iter::once(&agent.program).chain(&agent.args).map(String::as_str);
+            let words = shlex::try_join(command).unwrap_or_default();
             shlex::try_quote(&words).map(|words| format!(" --command {words}")).unwrap_or_default()
         }
         kind => format!(" --agent {kind}"),
+    };
+    if agent.prompt_mode != PromptMode::Auto {
+        text.push_str(&format!(" --prompt-mode {}", agent.prompt_mode));
     }
+    for name in agent.env.keys().chain(&agent.env_names) {
+        text.push_str(&shlex::try_quote(name).map(|name| format!(" --env {name}")).unwrap_or_default());
+    }
+    if let Some(limit) = spec.limits.timeout {
+        let limit = limit.to_string();
+        text.push_str(
+            &shlex::try_quote(&limit).map(|limit| format!(" --timeout {limit}")).unwrap_or_default(),
+        );
+    }
+    text
 }

@@ -12,7 +12,7 @@ pub enum Refusal {
     Immovable(String),
     #[error("it has stopped already ({0})")]
     Stopped(&'static str),
-    #[error("it would stop at once: {used}; grant it more in all with {flag}")]
+    #[error("it would stop at once: {used}; give it a larger total with {flag}")]
     NothingGranted {
         /// How much is used, or would be by one more iteration.
         used: String,

@@ -31,6 +31,7 @@ use crate::r#loop::{Attempt, LoopState, QueuedRequest};
 use crate::plan::TaskRef;
 use crate::signature::Remedy;
 use crate::spec::{AgentKind, Limits};
+use crate::text::squeeze;
 
 pub use explanation::blocked;
 pub use group::Group;
@@ -367,7 +368,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         started_at: state.started_at,
         updated_at: state.updated_at,
         ended_at: ended.filter(|_| word.has_stopped()).map(|ended| ended.at),
-        reason: explanation::reason(state, word, alive.orphan),
+        reason: squeeze(&explanation::reason(state, word, alive.orphan)),
         needs: explanation::needs(state, word),
         waits_for: waits_for::waits_for(state, word),
         question: explanation::question(state, word),

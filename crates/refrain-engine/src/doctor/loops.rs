@@ -109,11 +109,21 @@ fn memories_put_aside(path: Utf8PathBuf) -> Diagnosis {
 
 fn damaged(dir: &LoopDir, error: &JournalError) -> Diagnosis {
     let name = dir.0.file_name().unwrap_or_default();
-    let advice = format!(
-        "refrain verify {name} names the line; what happened up to it is still in its folder, {}; move that folder away to use \
-         the name again",
-        dir.0
-    );
+    let advice = match error {
+        JournalError::Disk(_) => format!("refrain verify {name} tries to read it again"),
+        JournalError::Damaged { .. }
+        | JournalError::Missing(_)
+        | JournalError::OutOfOrder(..)
+        | JournalError::Taken(_)
+        | JournalError::Foreign(_)
+        | JournalError::Usurped(_)
+        | JournalError::Failed(_)
+        | JournalError::Unreplicated(_) => format!(
+            "refrain verify {name} names the line; what happened up to it is still in its folder, {}; move that folder away \
+             to use the name again",
+            dir.0
+        ),
+    };
     Finding::problem(Subject::Loops, chain(error), advice).about(name).into()
 }
 

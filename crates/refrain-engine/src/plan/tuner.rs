@@ -18,6 +18,7 @@ use refrain_store::{LoopDir, journal, make_dir, make_dir_nofollow};
 
 use crate::child::checkout_dir::CleanCheckout;
 use crate::child::one_shot::{Question, ask};
+use crate::driver::lifecycle::pin_programs;
 use crate::git_steps::repository;
 use crate::{EngineError, Service};
 
@@ -104,12 +105,14 @@ impl Service {
         if let Some(at) = at {
             place.fill(&repository, (&repository.tree_of(at)?, &[]), None)?;
         }
+        let mut spec = spec.clone();
+        pin_programs(&mut spec);
         let spec = Spec {
             agent: refrain_agents::judge::judge(&spec.agent),
             promise: None,
             worktree: place.folder(),
             working_dir: place.folder(),
-            ..spec.clone()
+            ..spec
         };
         let question = Question { spec: &spec, prompt, file, schema: None, budget: None, limit: LIMIT };
         let answer = ask(&self.host, &question);

@@ -1,7 +1,7 @@
 //! Texts about what a loop did in its repository.
 
 use refrain_core::git::{
-    Base, Checkout, CommitReport, CommitResult, LeftOutReason, SkipReason, Workflow, path_names,
+    Base, Checkout, CommitReport, CommitResult, LeftOutReason, OmittedPath, SkipReason, Workflow, path_names,
 };
 use refrain_core::r#loop::{GitState, LoopState};
 use refrain_core::spec::Spec;
@@ -128,12 +128,17 @@ pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
         let more = left_out.len().saturating_sub(NAMED) as u64 + report.left_out_more;
         lines.push(format!("and {more} more files; refrain show --json names them"));
     }
-    if left_out.iter().any(|left| matches!(left.why, LeftOutReason::Secret { .. })) {
-        lines.push(
-            "if it is no secret, name its file in allow-secrets of [git] in your configuration, or commit the line \
-             yourself with a comment that says refrain:allow-secret: it counts from the next start on"
-                .to_owned(),
-        );
+    let is_by = |name: bool| move |left: &OmittedPath| matches!(left.why, LeftOutReason::Secret { line, .. } if line.is_none() == name);
+    let (in_name, in_line) = (left_out.iter().any(is_by(true)), left_out.iter().any(is_by(false)));
+    if in_name || in_line {
+        let mark = match in_line {
+            true => ", or commit the line yourself with a comment that says refrain:allow-secret",
+            false => "",
+        };
+        lines.push(format!(
+            "if it is no secret, name its file in allow-secrets of [git] in your configuration{mark}: it counts from \
+             the next start on"
+        ));
     }
     lines
 }

@@ -38,12 +38,8 @@ pub(crate) fn intent(spec: &Spec) -> String {
     let (hard, soft) = (named(true), named(false));
     let asks = if spec.approval { "; and your approval last" } else { "" };
     let mut text = match (hard.is_empty(), soft.is_empty()) {
-        (true, true) => {
-            return format!("no gates: a claim completes the loop, unverified; --gate CMD adds one{asks}");
-        }
-        (true, false) => {
-            format!("no required gate: a claim completes the loop, unverified; advisory: {soft}")
-        }
+        (true, true) => return format!("no gates: {}; --gate CMD adds one{asks}", unverified_end(spec)),
+        (true, false) => format!("no required gate: {}; advisory: {soft}", unverified_end(spec)),
         (false, true) => hard,
         (false, false) => format!("{hard}; advisory: {soft}"),
     };
@@ -58,6 +54,16 @@ pub(crate) fn intent(spec: &Spec) -> String {
     }
     text.push_str(asks);
     text
+}
+
+/// How a loop without a required gate ends.
+fn unverified_end(spec: &Spec) -> &'static str {
+    match spec.until {
+        Until::Complete if spec.promise.is_none() => "exit code 0 completes the loop, unverified",
+        Until::Complete => "a claim completes the loop, unverified",
+        Until::Count => "the loop completes unverified",
+        Until::Forever => "its work stays unverified",
+    }
 }
 
 /// What names gates and was left out, and what to do about it; empty if there is nothing.
@@ -179,7 +185,7 @@ fn default_gates(state: &LoopState) -> Vec<String> {
     };
     let mut lines: Vec<_> = state.dropped.iter().map(dropped).collect();
     if !lines.is_empty() && !state.spec.has_hard_gates() {
-        lines.push("no required gate is left: a claim completes the loop, unverified".to_owned());
+        lines.push(format!("no required gate is left: {}", unverified_end(&state.spec)));
     }
     let spec = |result: &GateResult| result.spec(&state.spec).filter(|gate| gate.by_default);
     let of_default: Vec<_> = baseline.results.iter().filter_map(|it| Some((it, spec(it)?))).collect();

@@ -171,8 +171,9 @@ impl AgentKind {
 }
 
 /// How a prompt reaches the agent (seed 001, `prompt_mode`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum PromptMode {
     /// The adapter's choice; for generic commands [`PromptMode::Arg`], or standard input past the argument limit.
     Auto,

@@ -254,7 +254,7 @@ fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), Reque
             "",
             "refrain serve token prints a new token: type it in another browser, or give it to a program",
         );
-        out::tell_line("", "Ctrl-C ends it; loops go on without it");
+        out::tell_line("", "Ctrl-C ends it; loops continue without it");
     }
     if args.open && !open(context, &invitation) {
         out::tell_line("", &format!("note: no browser could be opened; open {invitation}"));

@@ -54,9 +54,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         }
         (None, None) => service.list_with(args.all_projects, detail)?,
     };
-    if !args.json {
-        rows.sort_by_key(|row| !matches!(row, ListEntry::Loop(brief) if !brief.has_stopped()));
-    }
+    rows.sort_by_key(|row| !matches!(row, ListEntry::Loop(brief) if !brief.has_stopped()));
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let more = rows.len().saturating_sub(limit);
     rows.truncate(limit);

@@ -60,7 +60,7 @@ enum ByArg {
     Project,
     /// The agent
     Agent,
-    /// The model, as the agent told it
+    /// The model, as the agent reported it
     Model,
     /// What pays: the agent, how it is logged in, and a short name of its account
     Pool,

@@ -21,7 +21,7 @@ pub(super) fn end_card(state: &LoopState, size: Option<ChangeSize>) -> String {
     let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
     let branch = branch.filter(|_| !state.has_lost_branch());
     let parts = branch.map(|branch| format!("branch {}", printable(branch)));
-    let parts: Vec<_> = parts.into_iter().chain(size.map(changed)).collect();
+    let parts: Vec<_> = parts.into_iter().chain(size.map(|size| changed(size, state))).collect();
     if !parts.is_empty() {
         text.push_str(&format!("  {}\n", parts.join(", ")));
     }
@@ -49,10 +49,13 @@ fn is_paused_too_late(state: &LoopState) -> bool {
 }
 
 /// How much changed. Of files that had changes before the loop, the lines may be the user's.
-fn changed(ChangeSize { files, added, removed, mixed }: ChangeSize) -> String {
+fn changed(ChangeSize { files, added, removed, mixed }: ChangeSize, state: &LoopState) -> String {
     let mixed = (mixed > 0)
         .then(|| phrase::counted(mixed, "file that had changes before", "files that had changes before"));
     match (files, mixed) {
+        (0, None) if has_changes_beyond_commits(state) => {
+            "only files changed that are not committed".to_owned()
+        }
         (0, None) => "no file changed".to_owned(),
         (0, Some(mixed)) => format!("changed {mixed}"),
         (files, mixed) => {
@@ -60,6 +63,12 @@ fn changed(ChangeSize { files, added, removed, mixed }: ChangeSize) -> String {
             format!("{}, +{added} -{removed}{more}", phrase::counted(files, "file", "files"))
         }
     }
+}
+
+/// Whether files changed that no commit can have: it may be a secret, or the user's own from before.
+fn has_changes_beyond_commits(state: &LoopState) -> bool {
+    let left_out = state.git.last.as_ref().is_some_and(|last| !last.left_out.is_empty());
+    left_out || state.is_proven_beyond_its_tree()
 }
 
 /// At most three commands for what a person does with a loop that needs nothing.

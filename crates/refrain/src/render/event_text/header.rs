@@ -20,6 +20,9 @@ pub(super) fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> Stri
         None if spec.has_hard_gates() => "its gates pass".to_owned(),
         None => "it ends with exit code 0".to_owned(),
     };
+    if spec.until == Until::Forever {
+        until = "you stop it; a claim means that there is nothing to do now".to_owned();
+    }
     match (limits.max_iterations, spec.until) {
         (Some(count), Until::Count) => {
             until = format!("it has run for {}, whatever it says", phrase::iterations(count))

@@ -11,10 +11,15 @@ const ADDS: &str = "echo work > work.txt";
 
 /// A loop in a worktree of its own, verified by a gate.
 fn verified(sandbox: &Sandbox, id: &str, gate: &str) {
+    verified_with(sandbox, id, gate, &[]);
+}
+
+fn verified_with(sandbox: &Sandbox, id: &str, gate: &str, options: &[&str]) {
     let agent = sandbox.agent(id, &format!("{ADDS}\n{CLAIM}"));
     let start = ["start", "--command", &agent, "--name", id, "--worktree", "--git-workflow", "commit"];
-    let run = sandbox
-        .refrain(&[&start[..], &["--branch-template", "work-{loop}", "--gate", gate, "Add work."]].concat());
+    let run = sandbox.refrain(
+        &[&start[..], options, &["--branch-template", "work-{loop}", "--gate", gate, "Add work."]].concat(),
+    );
     let out = run.with_code(0).stdout;
     for part in ["✔ verified after 1 iteration", &format!("  branch work-{id}, 1 file, +1 -0\n")] {
         assert!(out.contains(part), "{part}: {out}");
@@ -195,7 +200,12 @@ fn gates_run_on_a_merge_with_commits_made_since() {
 #[test]
 fn a_conflict_changes_nothing_and_a_squash_is_one_commit() {
     let sandbox = sandbox();
-    verified(&sandbox, "job", "true");
+    verified_with(
+        &sandbox,
+        "job",
+        "true",
+        &["--timeout", "90s", "--env", "KIND=fast", "--prompt-mode", "file"],
+    );
     write(&sandbox.project().join("work.txt"), "other\n");
     sandbox.git(&["add", "work.txt"]);
     sandbox.git(&["commit", "--quiet", "--message", "Other work"]);
@@ -206,7 +216,10 @@ fn a_conflict_changes_nothing_and_a_squash_is_one_commit() {
         "{}",
         refused.stderr
     );
-    for part in ["refrain start --command ", " --gate 'true=true' --worktree "] {
+    for part in [
+        "refrain start --command ",
+        " --prompt-mode file --env KIND --timeout '1m 30s' --gate 'true=true' --worktree ",
+    ] {
         assert!(refused.stderr.contains(part), "{}", refused.stderr);
     }
     assert_eq!((head(&sandbox, "main"), sandbox.git(&["status", "--porcelain"])), (before, String::new()));
@@ -463,9 +476,9 @@ fn a_short_timeout_without_a_unit_is_named() {
             .with_code(0)
             .stderr
     };
-    assert!(start("a", "20").contains("--timeout 20 is 20 seconds for each attempt"));
-    assert!(!start("b", "20s").contains("seconds for each"));
-    assert!(!start("c", "600").contains("seconds for each"));
+    assert!(start("a", "20").contains("--timeout 20 is 20s for each attempt"));
+    assert!(!start("b", "20s").contains("for each attempt"));
+    assert!(!start("c", "600").contains("for each attempt"));
     let hasty = ["start", "--command", &agent, "--name", "d", "--timeout", "1ms", "-m", "1", "p"];
     let said = sandbox.refrain(&hasty).stderr;
     assert!(said.contains("--timeout 1ms ends each attempt in less than a second"), "{said}");

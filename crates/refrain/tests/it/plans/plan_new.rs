@@ -24,7 +24,9 @@ fn agent(sandbox: &Sandbox, answers: &[&str]) -> String {
 fn an_agent_writes_a_plan_and_nothing_is_run() {
     let sandbox = sandbox();
     let agent = agent(&sandbox, &[&format!("I looked.\n\nPLAN:\n```markdown\n{PLAN}```\n")]);
-    let new = ["plan", "new", "--command", &agent, "Write", "two scripts"];
+    // It is in no commit, so the checkout that it gets does not have it.
+    fs::copy(&agent, sandbox.project().join("planner.sh")).unwrap();
+    let new = ["plan", "new", "--command", "./planner.sh", "Write", "two scripts"];
     let run = sandbox.refrain(&new).with_code(0);
     assert_eq!(fs::read_to_string(sandbox.project().join("PLAN.md")).unwrap(), PLAN);
     assert!(run.stdout.contains("2 tasks, 2 of them to do, in 2 waves"), "{}", run.stdout);
