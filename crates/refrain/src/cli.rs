@@ -10,6 +10,7 @@ use refrain_app::effects::TypedOptions;
 use refrain_app::options::fleet::{FleetArgs, WorkerArgs, WorkerVerb};
 use refrain_app::{Action, Context, RequestError};
 
+use crate::plan::named_file;
 use crate::values::{check_homes, forces_colour, read_environment};
 use crate::{cmd, out, unknown_verb};
 
@@ -292,7 +293,7 @@ pub(crate) fn run() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() => {
             let unknown = unknown_verb::refusal(&error, definition());
-            return fail(&unknown.unwrap_or_else(|| error.into()));
+            return fail(&named_file::hinted(unknown.unwrap_or_else(|| error.into())));
         }
         Err(asked_for) => {
             out::print(&asked_for.render().ansi().to_string());
@@ -301,7 +302,7 @@ pub(crate) fn run() -> ExitCode {
     };
     // A script waits for what is only looked at; a change is made whether or not its message can be written.
     let only_prints = cli.verb.action() == Action::Look;
-    let ran = typed.check().and_then(|()| {
+    let ran = typed.check().map_err(named_file::hinted).and_then(|()| {
         let context =
             Context { typed, ..read_environment(cli.run_in.into_iter().reduce(|dir, next| dir.join(next)))? };
         if cli.verb.needs_home() {

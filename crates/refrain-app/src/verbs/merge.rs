@@ -50,6 +50,22 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                     "or, to merge what it landed: refrain plan cancel {id}, then refrain merge {id}"
                 ))
         }
+        MergeRefusal::Landed { plan, task, commit } => {
+            let of = format!("{id} has nothing to merge: task {task} of plan {plan} has landed");
+            let diff = format!("refrain diff {plan} shows what the plan landed");
+            match commit {
+                None => error(format!("{of}, and changed nothing")).hint(diff),
+                Some((commit, true)) => {
+                    error(format!("{of} as commit {}, which is in what is checked out here", commit.short()))
+                        .hint(diff)
+                }
+                Some((commit, false)) => {
+                    error(format!("{of} as commit {}, which what is checked out here lacks", commit.short()))
+                        .hint(format!("refrain plan status {plan} says why"))
+                        .hint(diff)
+                }
+            }
+        }
         MergeRefusal::Empty => {
             error(format!("plan {id} has landed nothing")).hint(format!("refrain plan status {id} shows why"))
         }

@@ -108,6 +108,21 @@ impl CapUsage {
     pub fn left(&self) -> Usd {
         Usd(self.cap.0.saturating_sub(self.spent.0).saturating_sub(self.reserved.0))
     }
+
+    /// How it is used up, and when there is more.
+    pub fn sentence(&self) -> String {
+        let reserved = match self.reserved {
+            Usd(0) => String::new(),
+            reserved => format!(" and {reserved} reserved for loops at work"),
+        };
+        let more = match self.which {
+            CapKind::Day | CapKind::ProjectDay => {
+                format!("on {}{reserved}; there is more from midnight on", self.day)
+            }
+            CapKind::Project => format!("so far{reserved}"),
+        };
+        format!("{} of {self} ({}) spent {more}", self.spent, self.which.key())
+    }
 }
 
 impl fmt::Display for CapUsage {

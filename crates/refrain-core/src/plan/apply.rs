@@ -128,7 +128,7 @@ impl PlanState {
             PlanEvent::Started(_) => return Err("a plan starts once"),
             PlanEvent::RunnerStarted { runner } => {
                 self.lifecycle.runner = Some(runner.clone());
-                self.wake();
+                self.wake(continues_with_runner);
             }
             PlanEvent::TasksTaken { tasks } => self.take(tasks),
             PlanEvent::TasksRefused { error } => self.refused = Some(error.clone()),
@@ -142,7 +142,7 @@ impl PlanState {
             PlanEvent::TaskEnded(ended) => self.end_round(ended, at)?,
             PlanEvent::TaskTuned { task, words } => {
                 let task = self.place(task)?;
-                if !matches!(self.tasks[task].stage, Stage::Stopped(_)) {
+                if !self.tasks[task].may_be_tuned() {
                     return Err("only a task that has stopped is tuned");
                 }
                 self.retry(task, Return::Tuned(words.clone()));
@@ -236,7 +236,7 @@ impl PlanState {
         if !self.taken {
             self.refused = None;
         }
-        self.wake();
+        self.wake(continues_with_runner);
         // A task that a person was asked to tune waits for that.
         let is_tried = |n: &usize| {
             let task = &self.tasks[*n];
@@ -247,11 +247,11 @@ impl PlanState {
         self.arrange();
     }
 
-    /// A resting task continues with the plan's next runner.
-    fn wake(&mut self) {
+    /// The loops that halted for such a reason are driven again.
+    fn wake(&mut self, is_over: impl Fn(&Halt) -> bool) {
         for task in &self.running {
             if let Stage::Running(running) = &mut self.tasks[*task].stage {
-                running.halt = running.halt.filter(|halt| *halt != Halt::Rests);
+                running.halt = running.halt.filter(|halt| !is_over(halt));
             }
         }
     }
@@ -280,6 +280,14 @@ impl PlanState {
         let left = all.saturating_sub(self.spent.unwrap_or_default().0).saturating_sub(granted);
         let others = u64::from(self.spec.jobs).saturating_sub(self.running.len() as u64).max(1);
         Some(Usd(left.min((left / others).max(all / LEAST))))
+    }
+}
+
+/// Whether a loop that halted so is driven by the plan's next runner.
+fn continues_with_runner(halt: &Halt) -> bool {
+    match halt {
+        Halt::Rests | Halt::CapReached(_) => true,
+        Halt::OutOfMoney => false,
     }
 }
 

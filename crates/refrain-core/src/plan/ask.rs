@@ -107,6 +107,7 @@ impl PlanState {
         }
         let spent = self.spent.unwrap_or_default();
         if end == Some(PlanEnd::BudgetExceeded)
+            && self.shared_cap().is_none()
             && let Some(cap) = limits.max_cost.filter(|cap| *cap <= spent || max_cost == Some(*cap))
         {
             let enough = f64::from(Usd(spent.0.max(cap.0).saturating_mul(2))).max(0.01);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId};
 use crate::agent::Usd;
+use crate::budget::CapUsage;
 use crate::event::{Ask, Asker, Identity};
 use crate::fingerprint::Fingerprint;
 use crate::gate::GateName;
@@ -302,6 +303,11 @@ pub enum TaskEnd {
     Stopped(Stop),
     /// The money that it was given is spent.
     OutOfMoney,
+    /// A cap on money that all loops share leaves nothing for it; it continues once there is more.
+    CapReached {
+        /// The cap, as it stood then.
+        by: CapUsage,
+    },
     /// It rests, and continues where it was with the plan's next runner.
     Rests,
     /// It cannot go on for a reason that every other task would meet too: the agent is not there, not logged in, or whatever

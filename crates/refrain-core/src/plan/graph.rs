@@ -29,7 +29,8 @@ pub struct Graph {
     /// By node: what comes after it.
     needed_by: Edges,
     waves: Vec<Vec<usize>>,
-    wave_of: Vec<Option<usize>>,
+    /// The wave of each task to do, and the one in which a stopped task would be.
+    levels: Vec<Option<usize>>,
     ranks: Vec<u64>,
     waits_on: Vec<Option<usize>>,
 }
@@ -54,7 +55,7 @@ impl Graph {
             needed_by,
             needs,
             waves: Vec::new(),
-            wave_of: vec![None; tasks.len()],
+            levels: vec![None; tasks.len()],
             ranks: Vec::new(),
             waits_on: Vec::new(),
             tasks,
@@ -76,7 +77,7 @@ impl Graph {
     }
 
     /// The waves of the tasks to do: each holds tasks whose dependencies are done or in waves before it. Within a wave
-    /// they have the order of the file.
+    /// they have the order of the file. A wave may be empty: stopped tasks keep those that wait for them in later ones.
     pub fn waves(&self) -> &[Vec<usize>] {
         &self.waves
     }
@@ -85,8 +86,14 @@ impl Graph {
         self.standing.iter().filter(|standing| **standing == TaskReadiness::ToDo).count()
     }
 
+    /// The wave of a task to do.
     pub fn wave_of(&self, task: usize) -> Option<usize> {
-        self.wave_of[task]
+        self.levels[task].filter(|_| self.standing[task] == TaskReadiness::ToDo)
+    }
+
+    /// The same, and of a stopped task the wave in which it would be.
+    pub fn level_of(&self, task: usize) -> Option<usize> {
+        self.levels[task]
     }
 
     pub fn standing(&self, task: usize) -> TaskReadiness {
@@ -197,19 +204,20 @@ impl Graph {
                         let is_given_up = self.tasks[it].status == TaskStatus::Cancelled;
                         (0, (!is_given_up).then_some(it))
                     }
-                    Some((it, TaskReadiness::Stopped)) => (0, Some(it)),
+                    Some((it, TaskReadiness::Stopped)) => (begin[need] + 1, Some(it)),
                 };
                 begin[node] = begin[node].max(end);
                 waits[node] = waits[node].or(stopped);
             }
-            if let Some(task) = own.filter(|task| self.standing[*task] == TaskReadiness::ToDo) {
-                self.wave_of[task] = Some(begin[task]);
+            let is_placed = |standing| matches!(standing, TaskReadiness::ToDo | TaskReadiness::Stopped);
+            if let Some(task) = own.filter(|task| is_placed(self.standing[*task])) {
+                self.levels[task] = Some(begin[task]);
             }
         }
         waits.truncate(count);
         self.waits_on = waits;
-        for (task, wave) in self.wave_of.iter().enumerate() {
-            if let Some(wave) = *wave {
+        for task in 0..count {
+            if let Some(wave) = self.wave_of(task) {
                 self.waves.resize_with(self.waves.len().max(wave + 1), Vec::new);
                 self.waves[wave].push(task);
             }

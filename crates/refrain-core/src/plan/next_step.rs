@@ -100,7 +100,7 @@ pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep
     let is_idle = |halt: Option<Halt>| match halt {
         None => true,
         Some(Halt::OutOfMoney) => !is_broke,
-        Some(Halt::Rests) => false,
+        Some(Halt::Rests | Halt::CapReached(_)) => false,
     };
     let idle =
         state.running().find(|(_, running)| is_idle(running.halt) && !live.driven.contains(&running.id));
@@ -114,7 +114,7 @@ pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep
     }
     // One after the other: the next begins at what the one before it landed.
     let is_landing = live.working && state.spec.jobs == 1;
-    if let Some(step) = start(state, is_broke || is_landing) {
+    if let Some(step) = start(state, is_broke || is_landing || state.shared_cap().is_some()) {
         return step;
     }
     if live.working || !live.driven.is_empty() {
@@ -129,6 +129,9 @@ fn stands(state: &PlanState, is_broke: bool) -> PlanEnd {
     let halts = |halt| state.running().any(|(_, running)| running.halt == Some(halt));
     if halts(Halt::Rests) {
         return PlanEnd::Paused;
+    }
+    if state.shared_cap().is_some() {
+        return PlanEnd::BudgetExceeded;
     }
     if is_broke && (halts(Halt::OutOfMoney) || !state.ready.is_empty()) {
         return PlanEnd::BudgetExceeded;

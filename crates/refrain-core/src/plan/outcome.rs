@@ -40,9 +40,9 @@ impl TaskEnd {
             End::Blocked {
                 why: BlockReason::Session | BlockReason::Idle | BlockReason::StateFile | BlockReason::Approval,
             } => Self::Stopped(Stop::Other { reason: reason.to_owned() }),
+            End::BudgetExceeded { by: Some(by) } => Self::CapReached { by },
             // The next task would meet the same.
-            End::BudgetExceeded { by: Some(_) }
-            | End::Blocked {
+            End::Blocked {
                 why:
                     BlockReason::Refunds
                     | BlockReason::Churn

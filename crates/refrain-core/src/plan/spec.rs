@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TaskId;
 use super::brief::{MAX_TOKENS, SpecTemplate};
+use super::event::TaskStarted;
 use crate::agent::Usd;
 use crate::gate::Check;
 use crate::ids::LoopId;
@@ -65,6 +66,16 @@ impl PlanSpec {
     /// The branches of all rounds of a task.
     pub fn branches(&self, task: &TaskId, rounds: u32) -> impl Iterator<Item = String> {
         (1..=rounds).map(move |round| self.branch(task, round))
+    }
+
+    /// Whether a branch saves what a round left in its worktree, or work of it that failed.
+    pub fn is_saved_of(&self, round: &TaskStarted, branch: &str) -> bool {
+        let own = self.branch(&round.task, round.round);
+        let slot = format!("wip/slot-{}", own.trim_start_matches("refrain/").replace('/', "-"));
+        let is_number = |rest: &str| rest.parse::<u32>().is_ok();
+        let is_of_slot = |rest: &str| rest.is_empty() || rest.strip_prefix('-').is_some_and(is_number);
+        branch.starts_with(&format!("wip/ralph-fail-{}-", round.id))
+            || branch.strip_prefix(&slot).is_some_and(is_of_slot)
     }
 
     /// The ref that keeps the line of what has landed, until a branch has it.

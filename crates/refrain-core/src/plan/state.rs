@@ -11,6 +11,7 @@ use super::schedule::Ready;
 use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId, TaskStatus};
 use crate::agent::Usd;
+use crate::budget::CapUsage;
 use crate::git::{Oid, RepoPath};
 use crate::ids::LoopId;
 use crate::machine::Lifecycle;
@@ -136,6 +137,8 @@ pub enum Halt {
     Rests,
     /// It has spent its share, and there was no more to give.
     OutOfMoney,
+    /// A cap that it shares with other loops left nothing for it.
+    CapReached(CapUsage),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,6 +217,14 @@ impl PlanState {
         })
     }
 
+    /// The shared cap that left nothing for one of its loops.
+    pub fn shared_cap(&self) -> Option<CapUsage> {
+        self.running().find_map(|(_, running)| match running.halt {
+            Some(Halt::CapReached(by)) => Some(by),
+            Some(Halt::Rests | Halt::OutOfMoney) | None => None,
+        })
+    }
+
     /// The status in the task file, if the plan decides it: until the plan has touched a task, the file's own word
     /// stays. After a crash a task is not in progress.
     pub fn status_of(&self, task: &TaskState) -> TaskStatus {
@@ -253,6 +264,15 @@ impl PlanState {
 }
 
 impl TaskState {
+    /// Whether a person may say how it continues: it has stopped, or was told so and has not begun since.
+    pub fn may_be_tuned(&self) -> bool {
+        match &self.stage {
+            Stage::Stopped(_) => true,
+            Stage::Waiting(_) => matches!(self.again, Some(Return::Tuned(_))),
+            Stage::Out | Stage::Running(_) | Stage::Proven { .. } | Stage::Landed { .. } => false,
+        }
+    }
+
     /// Why it has stopped, in a line; none if it has not.
     pub(super) fn stopped_because(&self) -> Option<String> {
         let Stage::Stopped(stop) = &self.stage else { return None };

@@ -51,7 +51,7 @@ impl PlanCheck {
             tag: tag.to_owned(),
             tasks: graph.tasks().len(),
             to_do: graph.to_do(),
-            waves: graph.waves().len(),
+            waves: graph.waves().iter().filter(|wave| !wave.is_empty()).count(),
             ok: problems.iter().all(|problem| !problem.error),
             problems,
         }
@@ -85,7 +85,10 @@ pub struct Waves {
     pub tasks: usize,
     /// How many at a time; null where there is no bound.
     pub jobs: Option<usize>,
-    /// How many rounds that takes: a wave of more tasks than that takes several.
+    /// How many of them cannot begin, as they wait for a task that will not be done.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub waiting: usize,
+    /// How many rounds the others take: a wave of more tasks than that takes several.
     pub rounds: usize,
     /// How much faster that is than one task after another, were they all equally long.
     pub speed_up: f64,
@@ -123,8 +126,11 @@ impl Waves {
     /// The waves of a plan, done by at most `jobs` at a time.
     pub fn of(file: &str, tag: &str, graph: &Graph, jobs: Option<usize>) -> Self {
         let tasks = graph.waves().iter().map(Vec::len).sum();
-        let in_rounds = |wave: &Vec<usize>| jobs.map_or(1, |jobs| wave.len().div_ceil(jobs.max(1)));
-        let rounds = graph.waves().iter().map(in_rounds).sum();
+        let can_begin =
+            |wave: &Vec<usize>| wave.iter().filter(|task| graph.waits_on(**task).is_none()).count();
+        let begun: Vec<usize> = graph.waves().iter().map(can_begin).collect();
+        let in_rounds = |wave: &usize| jobs.map_or(1, |jobs| wave.div_ceil(jobs.max(1))).min(*wave);
+        let (able, rounds) = (begun.iter().sum(), begun.iter().map(in_rounds).sum());
         let shown = |(number, tasks): (usize, &Vec<usize>)| Wave {
             wave: number,
             tasks: tasks.iter().map(|task| InWave::of(graph, *task)).collect(),
@@ -135,11 +141,17 @@ impl Waves {
             tag: tag.to_owned(),
             tasks,
             jobs,
+            waiting: tasks - able,
             rounds,
-            speed_up: speed_up(tasks, rounds),
-            waves: (1..).zip(graph.waves()).map(shown).collect(),
+            speed_up: speed_up(able, rounds),
+            waves: (1..).zip(graph.waves()).filter(|(_, tasks)| !tasks.is_empty()).map(shown).collect(),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// To one place: the estimate is no finer.

@@ -11,13 +11,27 @@ use self::statement::needed;
 pub(super) use self::statement::{asked_by, by_person};
 use super::loop_parts::publication;
 use super::{StatusWord, with_yours};
-use crate::budget::CapKind;
+use crate::budget::{CapKind, CapUsage};
 use crate::event::{BlockReason, End};
 use crate::git::{CommitResult, SkipReason};
 use crate::r#loop::{Grant, LoopState, Saved};
 use crate::machine::Refusal;
 use crate::signature::Remedy;
+use crate::spec::Spec;
 use crate::text::printable;
+
+/// What a person does for more of a shared cap than it left to a loop of this specification; `kind` is what they resume.
+pub(super) fn more_money(by: &CapUsage, spec: &Spec, resume: &str, kind: &str) -> String {
+    let (key, is_pinned) = (by.which.key(), spec.caps.of(by.which) == Some(by.cap));
+    match (by.which, is_pinned) {
+        (CapKind::Day | CapKind::ProjectDay, true) => format!("{resume} from midnight on"),
+        (CapKind::Day | CapKind::ProjectDay, false) => {
+            format!("{resume} from midnight on, or with a higher {key} in your config.toml")
+        }
+        (CapKind::Project, true) => format!("raise {key} in refrain.toml, then start a new {kind}"),
+        (CapKind::Project, false) => format!("raise {key} in your config.toml, then {resume}"),
+    }
+}
 
 /// Why it cannot continue by itself, in one line.
 pub fn blocked(state: &LoopState, why: BlockReason) -> String {
@@ -131,15 +145,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         }
     };
     if let Some(End::BudgetExceeded { by: Some(by) }) = state.ended.map(|ended| ended.end) {
-        let (key, is_pinned) = (by.which.key(), state.spec.caps.of(by.which) == Some(by.cap));
-        return Some(match (by.which, is_pinned) {
-            (CapKind::Day | CapKind::ProjectDay, true) => format!("{resume} from midnight on"),
-            (CapKind::Day | CapKind::ProjectDay, false) => {
-                format!("{resume} from midnight on, or with a higher {key} in your config.toml")
-            }
-            (CapKind::Project, true) => format!("raise {key} in refrain.toml, then start a new loop"),
-            (CapKind::Project, false) => format!("raise {key} in your config.toml, then {resume}"),
-        });
+        return Some(more_money(&by, &state.spec, &resume, "loop"));
     }
     match word {
         StatusWord::Moved => state.tenure.departure.as_ref().map(|departure| {

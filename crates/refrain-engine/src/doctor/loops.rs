@@ -15,7 +15,7 @@ use refrain_store::{JournalError, LoopDir, RunnerLock, catalog, journal, memory}
 
 use super::cure::{Cure, Diagnosis};
 use super::leftovers;
-use crate::driver::liveness::look as view;
+use crate::driver::liveness::{is_driven, look as view};
 use crate::{Service, chain, now};
 
 /// The usual difference between the clocks of machines that share a disk.
@@ -34,7 +34,8 @@ pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
         }
     };
     let signing = service.host().signing();
-    let (mut found, mut running, mut latest) = (Vec::new(), 0, None::<(Timestamp, LoopId)>);
+    let (mut found, crashed) = of_plans(service);
+    let (mut running, mut latest) = (0, None::<(Timestamp, LoopId)>);
     for dir in &dirs {
         match journal::read_signed(dir, &signing) {
             Ok(snapshot) => {
@@ -51,17 +52,15 @@ pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
                     );
                     found.push(finding.about(id.as_str()).into());
                 }
-                found.extend(of_loop(dir, &state.spec.id, status, snapshot.torn));
+                // The loops of a plan continue with the plan.
+                let is_of_crashed = state.spec.task.as_ref().is_some_and(|task| crashed.contains(&task.plan));
+                let is_crashed = status == StatusWord::Crashed && !is_of_crashed;
+                found.extend(of_machine(dir, ("refrain", &state.spec.id), is_crashed, snapshot.torn));
                 if status == StatusWord::Crashed {
                     found.extend(leftovers::of_gates(dir, &state.spec));
                 }
             }
             Err(error) => found.push(damaged(dir, &error)),
-        }
-    }
-    for dir in service.project().plan_dirs().unwrap_or_default() {
-        if let Err(error) = journal::read_as::<PlanState>(&dir) {
-            found.push(damaged(&dir, &error));
         }
     }
     let more = found.len().saturating_sub(NAMED);
@@ -136,11 +135,30 @@ fn put_aside(path: Utf8PathBuf) -> Diagnosis {
     Diagnosis::with(Finding::warning(Subject::Loops, told, advice).about(path.as_str()), Cure::Remove(path))
 }
 
-fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Diagnosis> {
+/// What is to be said of the plans, and which of them have lost their runner.
+fn of_plans(service: &Service) -> (Vec<Diagnosis>, Vec<LoopId>) {
+    let (mut found, mut crashed) = (Vec::new(), Vec::new());
+    for dir in service.project().plan_dirs().unwrap_or_default() {
+        match journal::read_as::<PlanState>(&dir) {
+            Ok(snapshot) => {
+                let (state, id) = (&snapshot.state, &snapshot.state.spec.id);
+                let is_crashed =
+                    state.ended.is_none() && is_driven(&dir, state.runner.as_ref()) == Some(false);
+                crashed.extend(is_crashed.then(|| id.clone()));
+                found.extend(of_machine(&dir, ("refrain plan", id), is_crashed, snapshot.torn));
+            }
+            Err(error) => found.push(damaged(&dir, &error)),
+        }
+    }
+    (found, crashed)
+}
+
+/// What is to be said of a loop or plan; `verbs` begins the commands that continue and end it.
+fn of_machine(dir: &LoopDir, (verbs, id): (&str, &LoopId), is_crashed: bool, torn: u64) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     let mut say = |finding: Finding| found.push(finding.about(id.as_str()).into());
-    if status == StatusWord::Crashed {
-        let advice = format!("refrain resume {id} continues where it was; refrain cancel {id} ends it");
+    if is_crashed {
+        let advice = format!("{verbs} resume {id} continues where it was; {verbs} cancel {id} ends it");
         say(Finding::warning(Subject::Loops, "its runner died", advice));
     }
     let is_free = RunnerLock::is_free(dir);
@@ -155,7 +173,7 @@ fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Dia
             count => format!("{count} requests that no runner heard"),
         };
         if is_free {
-            let advice = format!("refrain resume {id} obeys, refrain cancel {id} ends it");
+            let advice = format!("{verbs} resume {id} obeys, {verbs} cancel {id} ends it");
             say(Finding::warning(Subject::Requests, told, advice));
         } else if oldest > PROMPT {
             let advice =

@@ -9,6 +9,7 @@ use refrain_git::TreeRequest;
 use refrain_store::{LoopDir, journal};
 
 use crate::git_steps::differences::named;
+use crate::git_steps::merge::own_branch::TaskBranch;
 use crate::git_steps::repository::{self, marked};
 use crate::{ByKind, EngineError, LoopLocation, LoopRequest, Service};
 
@@ -18,6 +19,8 @@ pub struct DiscardOutcome {
     /// It was discarded, or archived without a branch, before: nothing was changed.
     pub was_archived: bool,
     pub kept: Vec<KeptWork>,
+    /// The branch that stays, as it is that of a task, and the plan that has it.
+    pub stays: Option<(String, LoopId)>,
 }
 
 /// Discarded work that a reference keeps for 30 days.
@@ -83,7 +86,7 @@ impl Service {
     fn discarded_before(&self, id: &LoopId, LoopDir(archived): LoopDir) -> DiscardOutcome {
         let kept = |reference| KeptWork { branch: None, reference, uncommitted: 0 };
         let kept = self.discarded(id).map(kept).into_iter().collect();
-        DiscardOutcome { archived, was_archived: true, kept }
+        DiscardOutcome { archived, was_archived: true, kept, stays: None }
     }
 
     fn discard_loop(
@@ -99,7 +102,9 @@ impl Service {
         // A runner that has recorded the end may still be leaving.
         drop(self.lock_of_ended::<LoopState>(id, dir)?);
         self.refuse_moved(id, dir, LoopRequest::Discard)?;
-        let spec = journal::read_signed(dir, &self.host.signing())?.state.spec;
+        let state = journal::read_signed(dir, &self.host.signing())?.state;
+        let stays = self.task_branch(&state);
+        let spec = state.spec;
         let repository = match spec.git.new_branch() {
             Some(branch) => {
                 let env = marked(&self.host.env, &spec);
@@ -145,7 +150,15 @@ impl Service {
             }
             self.prune_discarded(repository)?;
         }
-        Ok(Ok(DiscardOutcome { archived: self.archive(id)?, was_archived: false, kept }))
+        let env = marked(&self.host.env, &spec);
+        let is_there = |task: &TaskBranch| {
+            let repository = repository::open(&self.project.root, &env, &spec);
+            repository
+                .and_then(|repository| repository.branch_head(&task.branch))
+                .is_ok_and(|head| head.is_some())
+        };
+        let stays = stays.filter(is_there).map(|task| (task.branch, task.plan));
+        Ok(Ok(DiscardOutcome { archived: self.archive(id)?, was_archived: false, kept, stays }))
     }
 
     /// A commit that has `head` and everything in a worktree that git does not ignore, and how many files no commit had; a

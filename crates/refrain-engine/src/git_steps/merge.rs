@@ -10,7 +10,7 @@ use camino::Utf8PathBuf;
 use refrain_core::gate::GateSpec;
 use refrain_core::git::{Oid, RepoPath, subject};
 use refrain_core::memory::goal;
-use refrain_core::plan::FailedGate;
+use refrain_core::plan::{FailedGate, TaskId};
 use refrain_core::view::{StatusWord, Verification, WaitsFor};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{
@@ -19,6 +19,7 @@ use refrain_git::{
 use refrain_store::{ClaimOutcome, LoopDir, RunnerLock, WorktreeLock, journal};
 use tokio::sync::watch;
 
+use self::own_branch::TaskBranch;
 use crate::git_steps::repository::{self, marked};
 use crate::plan::landing::{self, Landing};
 use crate::plan::verify::{GateNotice, GateOutcome, TreeVerification};
@@ -66,6 +67,13 @@ pub enum MergeRefusal {
         /// The branch or commit with its commits, if what is checked out here lacks them.
         unmerged: Option<String>,
         has_git: bool,
+    },
+    /// It is the loop of a task that has landed with its plan.
+    Landed {
+        plan: LoopId,
+        task: TaskId,
+        /// The task's commit, and whether what is checked out here has it; none if nothing was changed.
+        commit: Option<(Oid, bool)>,
     },
     /// The plan can continue and hand over its work itself; how it stands.
     Continues(StatusWord),
@@ -154,6 +162,15 @@ impl Service {
         let spec = &state.spec;
         let Some(branch) = spec.git.new_branch().map(str::to_owned) else {
             let env = marked(&self.host.env, spec);
+            if let Some(TaskBranch { plan, task, landed: Some(commit), .. }) = self.task_branch(&state) {
+                let repository = repository::open(&self.project.worktree, &env, spec)?;
+                let (head, _) = repository.begin_of_plan()?;
+                let has = |commit: &Oid| {
+                    repository.stands_on(&head, commit, None).is_ok_and(|base| base == *commit)
+                };
+                let commit = commit.map(|commit| (commit.clone(), has(&commit)));
+                return Ok(Err(MergeRefusal::Landed { plan, task, commit }));
+            }
             let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir));
             let has_git = there.is_ok();
             let before = state.git.base.as_ref().map(|base| base.dirty.as_slice()).unwrap_or_default();

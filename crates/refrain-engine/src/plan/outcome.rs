@@ -51,17 +51,15 @@ impl Service {
         if !status.status.has_stopped() {
             return Ok(Err(MergeRefusal::Running));
         }
-        let has_ended = matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
+        if !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled) {
+            return Ok(Err(MergeRefusal::Continues(status.status)));
+        }
         let lock = Arc::new(self.runner_lock::<PlanState>(id, dir)?);
         let state: PlanState = journal::read_as(dir)?.state;
         let Some(tip) =
             state.tip.clone().filter(|tip| state.base.as_ref().is_some_and(|(base, _)| base != tip))
         else {
-            return Ok(Err(if has_ended {
-                MergeRefusal::Empty
-            } else {
-                MergeRefusal::Continues(status.status)
-            }));
+            return Ok(Err(MergeRefusal::Empty));
         };
         let _worktree = match refused_if_used(self)? {
             Ok(lock) => lock,
@@ -73,9 +71,6 @@ impl Service {
         if repository.stands_on(&ours, &tip, None)? == tip {
             let (name, how) = (format!("plan {id}"), MergeKind::UpToDate);
             return Ok(Ok(MergedBranch { name, into, head: ours, how }));
-        }
-        if !has_ended {
-            return Ok(Err(MergeRefusal::Continues(status.status)));
         }
         // What a cancelled plan landed passed its gates, as each landing does.
         let is_verified = status.verification() == Verification::Verified
@@ -142,6 +137,18 @@ impl Service {
                 kept.push(KeptWork { branch: Some(branch), reference, uncommitted });
             }
         }
+        // What was saved of a worktree of the pool, or of work that failed.
+        let mut removed = Vec::new();
+        for branch in left.into_iter().filter(|branch| branch.starts_with("wip/")) {
+            let of = rounds.iter().find(|round| state.spec.is_saved_of(round, &branch));
+            let (Some(round), Some(head)) = (of, repository.branch_head(&branch)?) else { continue };
+            if let Some(worktree) = repository.checked_out(&branch, &dir.0)? {
+                return Ok(Err(DiscardRefusal::CheckedOut { branch, worktree }));
+            }
+            let reference = self.keep_discarded(&repository, &round.id, &head)?;
+            removed.push((format!("refs/heads/{branch}"), head));
+            kept.push(KeptWork { branch: Some(branch), reference, uncommitted: 0 });
+        }
         if let (Some(_), Some(tip)) = (&status.behind, &state.tip) {
             let reference = self.keep_discarded(&repository, id, tip)?;
             kept.push(KeptWork { branch: None, reference, uncommitted: 0 });
@@ -161,7 +168,8 @@ impl Service {
         let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
         Landing::new(self, &state, &self.host, env).retire(&state.spec, &tasks);
         let lines = repository.references(&[state.spec.line(), state.spec.last_wave()])?;
-        repository.drop_references(&lines.into_iter().map(|(name, (at, _))| (name, at)).collect())?;
+        let lines = lines.into_iter().map(|(name, (at, _))| (name, at));
+        repository.drop_references(&lines.chain(removed).collect())?;
         self.prune_discarded(&repository)?;
         for round in &rounds {
             match self.archive(&round.id) {
@@ -170,7 +178,12 @@ impl Service {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Ok(DiscardOutcome { archived: self.archive_plan(id, dir)?, was_archived: false, kept }))
+        Ok(Ok(DiscardOutcome {
+            archived: self.archive_plan(id, dir)?,
+            was_archived: false,
+            kept,
+            stays: None,
+        }))
     }
 
     fn archive_plan(&self, id: &LoopId, dir: &LoopDir) -> Result<Utf8PathBuf, EngineError> {

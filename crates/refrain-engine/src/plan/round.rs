@@ -278,7 +278,9 @@ impl Round {
     pub(super) fn goes_on(&self, state: &LoopState) -> bool {
         match state.ended.map(|ended| ended.end) {
             None | Some(End::Paused | End::Blocked { .. }) => true,
-            Some(End::BudgetExceeded { .. }) => self.running.money > state.limits.max_cost,
+            // How much a shared cap leaves now is read as it begins.
+            Some(End::BudgetExceeded { by: Some(_) }) => true,
+            Some(End::BudgetExceeded { by: None }) => self.running.money > state.limits.max_cost,
             Some(End::Completed { .. } | End::Cancelled | End::IterationCap | End::Stuck | End::TimedOut) => {
                 false
             }

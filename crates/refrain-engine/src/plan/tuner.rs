@@ -38,7 +38,9 @@ impl Service {
         Ok(Some(LastRound {
             task: task.clone(),
             title: state.card.title.clone(),
-            reason: plan.blocked_because(state).unwrap_or_default(),
+            reason: plan
+                .blocked_because(state)
+                .unwrap_or_else(|| "a person said how it continues".to_owned()),
             id_of_loop: id.to_string(),
             told: read(&dir.attempt(first).prompt()),
             attempts: of.attempts.iter().map(|attempt| tried(&of, &dir, attempt)).collect(),

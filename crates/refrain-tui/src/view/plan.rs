@@ -123,6 +123,7 @@ fn line(
             let at = progress(at_work.iteration, Some(at_work.max_iterations));
             format!("{} {at} {}", plan.agent, took(at_work.started_at, model.now))
         }
+        None if task.iterations == 1 => "1 iteration".to_owned(),
         None if task.iterations > 0 => format!("{} iterations", task.iterations),
         None => String::new(),
     };

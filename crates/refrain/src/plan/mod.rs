@@ -2,6 +2,7 @@
 //! decided in `cmd::plan` and [`screen`].
 
 pub(crate) mod leftovers;
+pub(crate) mod named_file;
 pub(crate) mod narrator;
 pub(crate) mod screen;
 #[cfg(test)]

@@ -264,6 +264,7 @@ fn ends(state: &PlanState, ended: &TaskEnded) -> String {
             format!("{} {}\n", "·".dimmed(), line.yellow())
         }
         TaskEnd::OutOfMoney => note(&format!("task {id} has spent what it was given, and gets what is left")),
+        TaskEnd::CapReached { by } => note(&format!("task {id} waits for money: {}", by.sentence())),
         TaskEnd::Rests => {
             note(&format!("task {id} rests, and continues where it is with the plan's next runner"))
         }

@@ -173,6 +173,18 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
         .filter(|task| task.status == TaskWord::WaitingOnBlocked)
         .map(|task| &task.id)
         .collect();
+    // What the plan tried, and gave up, is listed above with the reason.
+    let is_tried = |task: &TaskView| view.blocked.iter().any(|blocked| blocked.task == task.id);
+    let is_left_out = |word| matches!(word, TaskWord::Blocked | TaskWord::Failed | TaskWord::AwaitingTune);
+    let not_tried: Vec<_> = view
+        .tasks
+        .iter()
+        .filter(|task| is_left_out(task.status) && !is_tried(task))
+        .map(|task| &task.id)
+        .collect();
+    if !not_tried.is_empty() {
+        lines.push(format!("Not Tried: {}", named(&not_tried)));
+    }
     if !waiting.is_empty() {
         lines.push(format!("Waiting on Blocked: {}", named(&waiting)));
     }

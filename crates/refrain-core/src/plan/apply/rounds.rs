@@ -56,6 +56,10 @@ impl PlanState {
                 self.grant_money(task, ended.cost);
                 return Ok(());
             }
+            TaskEnd::CapReached { by } => {
+                running.halt = Some(Halt::CapReached(*by));
+                return Ok(());
+            }
             TaskEnd::Hindered { error } => {
                 self.hindered = Some(error.clone());
                 return Ok(());
@@ -63,6 +67,8 @@ impl PlanState {
             TaskEnd::Proven { .. } | TaskEnd::Stopped(_) => {}
         }
         self.running.remove(&task);
+        // What this loop had reserved of a shared cap is free for those that found nothing left.
+        self.wake(|halt| matches!(halt, Halt::CapReached(_)));
         self.reserved = self.reserved.saturating_sub(granted);
         self.used += ended.iterations;
         let add = |all: &mut Option<Usd>| {
@@ -90,7 +96,7 @@ impl PlanState {
                 self.proven.insert(task);
             }
             TaskEnd::Stopped(stop) => self.stop(task, stop.clone(), at),
-            TaskEnd::Rests | TaskEnd::OutOfMoney | TaskEnd::Hindered { .. } => {}
+            TaskEnd::Rests | TaskEnd::OutOfMoney | TaskEnd::CapReached { .. } | TaskEnd::Hindered { .. } => {}
         }
         Ok(())
     }

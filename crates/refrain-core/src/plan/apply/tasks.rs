@@ -63,7 +63,12 @@ impl PlanState {
         for task in order {
             let dependencies = self.graph.dependencies(task);
             let unmet = dependencies.iter().filter(|n| !self.tasks[**n].is_met()).count();
-            let behind = dependencies.iter().filter_map(|n| self.tasks[*n].wave).max();
+            // A task that its file took off the plan keeps those that wait for it behind it.
+            let place = |n: &usize| match &self.tasks[*n] {
+                task if task.stage == Stage::Out && !task.is_met() => self.graph.level_of(*n),
+                task => task.wave,
+            };
+            let behind = dependencies.iter().filter_map(place).max();
             let is_hopeless = dependencies.iter().any(|n| self.tasks[*n].is_lost());
             let state = &mut self.tasks[task];
             state.is_hopeless = is_hopeless;
@@ -73,7 +78,8 @@ impl PlanState {
             let is_over = state.is_settled() && placed[task].is_some_and(|wave| wave < first_open);
             let wave = match placed[task] {
                 Some(wave) if is_over => wave,
-                _ => first_open.max(behind.map_or(0, |wave| wave + 1)),
+                // No wave is empty: one without a task to do is none of the plan.
+                _ => first_open.max(behind.map_or(0, |wave| wave + 1)).min(self.waves.len()),
             };
             state.wave = Some(wave);
             let is_settled = state.is_settled();

@@ -83,7 +83,7 @@ fn a_parent_that_is_to_do_itself_comes_after_its_subtasks() {
 fn parts_of_a_done_or_cancelled_task_do_not_run() {
     let graph =
         graph(&["1 done", "1.1 pending", "2 cancelled", "2.1 pending", "3 pending 1.1", "4 pending 2.1"]);
-    assert_eq!(waves(&graph), ["3 4"]);
+    assert_eq!(waves(&graph), ["3", "4"], "what is not done comes before what waits for it");
     assert_eq!(graph.waits_on(at(&graph, "3")), None);
     assert_eq!(graph.waits_on(at(&graph, "4")), Some(at(&graph, "2.1")));
 }
@@ -103,6 +103,13 @@ fn a_task_waits_on_a_stopped_task_also_indirectly() {
     let graph = graph(&lines);
     assert_eq!(graph.waits_on(at(&graph, "5")), Some(at(&graph, "1")));
     assert_eq!(wrong(&lines), ["task 2 waits on task 1, which is cancelled: it cannot begin"]);
+}
+
+#[test]
+fn a_task_behind_a_stopped_one_keeps_its_wave() {
+    let graph = graph(&["1 pending", "2 blocked 1", "3 pending 2"]);
+    assert_eq!(waves(&graph), ["1", "", "3"]);
+    assert_eq!((graph.wave_of(1), graph.level_of(1)), (None, Some(1)));
 }
 
 #[test]

@@ -11,8 +11,12 @@ use crate::plan::state::{PlanState, Stage, TaskState};
 struct Level(usize);
 
 impl PlanState {
-    /// The number that people see of a task's wave, from 1; none if it is not for this plan to do.
+    /// The number that people see of a task's wave, from 1; none if it is not for this plan to do. One that its file took
+    /// off the plan, though it is not done, has the wave in which it would be.
     pub fn wave_number(&self, task: usize) -> Option<u32> {
+        if self.tasks[task].is_not_tried() {
+            return self.graph.level_of(task).map(|level| self.shown(Level(level)));
+        }
         let place = self.tasks[task].wave?;
         // A task that a changed file keeps out of the graph comes with the last wave at most.
         let level =

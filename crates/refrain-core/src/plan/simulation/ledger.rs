@@ -357,7 +357,7 @@ impl Ledger {
             panic!("{} does not run", ended.task)
         };
         let phase = match &ended.end {
-            TaskEnd::Rests | TaskEnd::OutOfMoney => return,
+            TaskEnd::Rests | TaskEnd::OutOfMoney | TaskEnd::CapReached { .. } => return,
             TaskEnd::Hindered { .. } => return self.hindered = true,
             TaskEnd::Proven { .. } | TaskEnd::Stopped(_) if is_withdrawn => Phase::Out,
             TaskEnd::Proven { tree } => Phase::Proven { tree: tree.clone() },

@@ -460,6 +460,7 @@ fn name_of(end: &TaskEnd) -> &'static str {
         TaskEnd::Proven { .. } => "proven",
         TaskEnd::Stopped(_) => "stopped",
         TaskEnd::OutOfMoney => "out of money",
+        TaskEnd::CapReached { .. } => "cap reached",
         TaskEnd::Rests => "rests",
         TaskEnd::Hindered { .. } => "hindered",
     }

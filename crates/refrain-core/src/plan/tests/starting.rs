@@ -1,4 +1,5 @@
 use super::*;
+use crate::budget::{CapKind, CapUsage};
 
 #[test]
 fn the_task_file_is_read_before_the_base_is_taken() {
@@ -160,6 +161,29 @@ fn a_loop_without_money_waits_until_there_is_some() {
     assert_eq!(more.next(), PlanStep::Drive { task: 0 });
     let left = plan.end("2", TaskEnd::Stopped(Stop::Stuck), 1, Some(Usd(100)));
     assert_eq!(left.next(), PlanStep::Drive { task: 0 }, "the other one did not need it all");
+}
+
+#[test]
+fn a_loop_that_meets_a_shared_cap_keeps_others_from_starting_until_one_that_works_ends() {
+    let by = CapUsage {
+        which: CapKind::Day,
+        day: jiff::civil::date(2026, 1, 1),
+        cap: Usd(300),
+        spent: Usd(100),
+        reserved: Usd(200),
+    };
+    let tasks: [(&str, &[&str]); 3] = [("1", &[]), ("2", &[]), ("3", &[])];
+    let plan = Plan::of(&tasks, |spec| spec.jobs = 3).start("1", 3, None).start("2", 3, None);
+    let plan = plan.end("1", TaskEnd::CapReached { by }, 0, None);
+    assert_eq!(plan.next(), PlanStep::Await { until: None });
+    let mut plan = plan.proves("2");
+    assert_eq!(plan.next(), PlanStep::Drive { task: 0 }, "what the other had reserved may be free");
+    plan = plan.end("1", TaskEnd::CapReached { by }, 0, None);
+    assert_eq!(plan.next(), PlanStep::Merge { tasks: vec![1] }, "what is proven lands");
+    let plan = plan.merges(&["2"]).verified(1, true).lands(1, 7);
+    assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::BudgetExceeded));
+    let plan = plan.ends().resumed(|_| {}).then(PlanEvent::RunnerStarted { runner: runner(2) });
+    assert_eq!(plan.next(), PlanStep::Drive { task: 0 });
 }
 
 #[test]

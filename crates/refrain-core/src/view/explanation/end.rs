@@ -2,8 +2,6 @@
 
 use super::block::{self, stuck, touched};
 use super::statement::{asked_by, by_person};
-use crate::agent::Usd;
-use crate::budget::{CapKind, CapUsage};
 use crate::event::{ClaimSource, End};
 use crate::r#loop::{Approval, LoopState};
 use crate::spec::Spec;
@@ -17,7 +15,7 @@ pub(super) fn why(state: &LoopState, end: End) -> String {
         End::IterationCap => iteration_cap(state),
         End::TimedOut => "the loop's own duration is over".to_owned(),
         End::BudgetExceeded { by: None } => budget(state),
-        End::BudgetExceeded { by: Some(by) } => shared_budget(&by),
+        End::BudgetExceeded { by: Some(by) } => by.sentence(),
         End::Paused => asked_by(state.paused_by, by_person(state.pause_request.is_some())).to_owned(),
         End::Blocked { why } => block::why(state, why),
     }
@@ -141,19 +139,4 @@ fn budget(state: &LoopState) -> String {
         (_, Some(cap)) => format!("{used} of {cap} tokens used{more}"),
         (_, None) => "nothing is left".to_owned(),
     }
-}
-
-/// The shared cap that is used up, and when there is more.
-fn shared_budget(by: &CapUsage) -> String {
-    let reserved = match by.reserved {
-        Usd(0) => String::new(),
-        reserved => format!(" and {reserved} reserved for loops at work"),
-    };
-    let more = match by.which {
-        CapKind::Day | CapKind::ProjectDay => {
-            format!("on {}{reserved}; there is more from midnight on", by.day)
-        }
-        CapKind::Project => format!("so far{reserved}"),
-    };
-    format!("{} of {by} ({}) spent {more}", by.spent, by.which.key())
 }

@@ -2,8 +2,8 @@
 
 use super::parts::{self, WaveView, WaveWord};
 use crate::machine::Refusal;
-use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState};
-use crate::view::explanation::{asked_by, by_person, gone};
+use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskEdit, TaskState};
+use crate::view::explanation::{asked_by, by_person, gone, more_money};
 use crate::view::{StatusWord, sum};
 
 /// How many tasks are named in a line.
@@ -24,7 +24,8 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
     match state.ended.map(|ended| ended.end) {
         Some(PlanEnd::Completed) if all == 0 => format!("nothing was to be done{}", left_alone(state)),
         Some(PlanEnd::Completed) => {
-            let waves = counted(parts::waves(state).len(), "wave", "waves");
+            let landed_in = parts::waves(state).into_iter().filter(|wave| wave.tasks_done > 0);
+            let waves = counted(landed_in.count(), "wave", "waves");
             let unproven = if state.spec.verifies() { "" } else { "; unverified, as nothing checks it" };
             format!("{} landed in {waves}{unproven}{}", tasks(landed), left_alone(state))
         }
@@ -42,6 +43,9 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
         Some(PlanEnd::IterationCap) => {
             let used = counted(state.used as usize, "iteration", "iterations");
             format!("{used} used, and {} not done", tasks(all - landed.min(all)))
+        }
+        Some(PlanEnd::BudgetExceeded) if let Some(by) = state.shared_cap() => {
+            format!("{}; {} not done", by.sentence(), tasks(all - landed.min(all)))
         }
         Some(PlanEnd::BudgetExceeded) => {
             let (spent, cap) = (state.spent.unwrap_or_default(), state.limits.max_cost.unwrap_or_default());
@@ -135,10 +139,15 @@ fn left_alone(state: &PlanState) -> String {
     }
 }
 
-fn waited_for(state: &PlanState, task: &TaskState) -> String {
+/// The tasks that it names as its dependencies and that are not done.
+fn unmet<'a>(state: &'a PlanState, task: &'a TaskState) -> impl Iterator<Item = &'a TaskState> {
     let of = |id| state.task(id).filter(|before| !before.is_met());
-    let unmet = task.card.dependencies.iter().filter_map(of);
-    let named = unmet.map(|before| format!("task {} is {}", before.card.id, state.status_of(before)));
+    task.card.dependencies.iter().filter_map(of)
+}
+
+fn waited_for(state: &PlanState, task: &TaskState) -> String {
+    let named =
+        unmet(state, task).map(|before| format!("task {} is {}", before.card.id, state.status_of(before)));
     format!("task {} waits: {}", task.card.id, named.collect::<Vec<_>>().join(", "))
 }
 
@@ -165,6 +174,9 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::TextQueued(_),
         ) => format!("refrain plan resume {id}"),
     };
+    if let (StatusWord::BudgetExceeded, Some(by)) = (word, state.shared_cap()) {
+        return Some(more_money(&by, &state.spec.each, &resume, "plan"));
+    }
     match word {
         StatusWord::Crashed if state.cancel.is_some() => Some(format!("refrain plan cancel {id}")),
         StatusWord::Crashed
@@ -197,5 +209,10 @@ fn unblocked(state: &PlanState, resume: &str) -> String {
     if stopped(state).next().is_some() || state.handover.refused.is_some() {
         return format!("mend that, then {resume}");
     }
-    format!("say in {} what becomes of it, then {resume}", state.spec.tasks)
+    let is_retried = |task: &&TaskState| state.edit(&task.card.id, TaskEdit::Retry).is_ok();
+    let mut before = waiting(state).flat_map(|task| unmet(state, task));
+    match before.find(is_retried) {
+        Some(task) => format!("refrain plan retry {} --name {id}, then {resume}", task.card.id),
+        None => format!("say in {} what becomes of it, then {resume}", state.spec.tasks),
+    }
 }

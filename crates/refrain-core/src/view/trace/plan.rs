@@ -85,6 +85,7 @@ impl PlanTracer {
             Some(TaskEnd::Proven { .. }) => ("proven", true),
             Some(TaskEnd::Stopped(_)) => ("stopped", false),
             Some(TaskEnd::OutOfMoney) => ("out-of-money", false),
+            Some(TaskEnd::CapReached { .. }) => ("cap-reached", false),
             Some(TaskEnd::Hindered { .. }) => ("hindered", false),
             Some(TaskEnd::Rests) | None => ("left", true),
         };

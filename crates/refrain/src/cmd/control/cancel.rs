@@ -141,7 +141,9 @@ fn of_plan(id: &LoopId, ended: bool, now: bool, view: &PlanStatus) -> String {
         (false, true) => "is being cancelled",
         (false, false) => "will be cancelled after the iterations at work (--now ends them at once)",
     };
-    let landed = format!("{} of {} tasks have landed", view.tasks_done, view.tasks_total);
+    let have = if view.tasks_done == 1 { "has" } else { "have" };
+    let all = phrase::counted(u32::try_from(view.tasks_total).unwrap_or(u32::MAX), "task", "tasks");
+    let landed = format!("{} of {all} {have} landed", view.tasks_done);
     let mut words = format!("{id} {when}; {landed}\n");
     for left in [leftovers::behind(view), leftovers::branches(view), leftovers::uncommitted(view)]
         .into_iter()

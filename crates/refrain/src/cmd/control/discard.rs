@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if args.id.is_none() && values::can_ask(context) && !values::confirm(&format!("Discard {id}? [y/N] "))? {
         return Ok(Code::Done.into());
     }
-    let DiscardOutcome { archived, was_archived, kept } = discard(context, &service, &id)?;
+    let DiscardOutcome { archived, was_archived, kept, stays } = discard(context, &service, &id)?;
     if was_archived {
         let back = kept.first().map(|work| brings_back(&id, None, &work.reference));
         let back = back.map(|back| format!("; {back}")).unwrap_or_default();
@@ -38,8 +38,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         return Ok(Code::Done.into());
     }
     out::print(&format!("{archived}\n"));
-    if kept.is_empty() {
-        out::tell_note(format!("{id} is archived; it left no branch to remove"));
+    match stays {
+        Some((branch, plan)) => out::tell_note(format!(
+            "{id} is archived; its branch {branch} stays with plan {plan}: refrain plan status {plan} says what becomes of it"
+        )),
+        None if kept.is_empty() => out::tell_note(format!("{id} is archived; it left no branch to remove")),
+        None => {}
     }
     for KeptWork { branch, reference, uncommitted } in kept {
         let back = brings_back(&id, branch.as_deref(), &reference);

@@ -76,6 +76,7 @@ fn result(service: &Service, brief: &Brief) -> String {
             format!("merged into {}", into.as_deref().map_or("the detached head".into(), printable))
         }
         Some(OwnBranch::Gone) => format!("its branch is gone; next: refrain report {}", brief.id),
+        Some(OwnBranch::Landed(plan)) => format!("landed with plan {plan}"),
         None | Some(OwnBranch::Open | OwnBranch::Empty | OwnBranch::Discarded(_)) => {
             format!("next: refrain diff {}", brief.id)
         }

@@ -162,6 +162,7 @@ fn branch(status: &Status, has_own: bool, own: Option<OwnBranch>) -> String {
             let removed = if is_removed { ", and removed" } else { "" };
             format!("{branch} (merged into {into}{removed})")
         }
+        Some(OwnBranch::Landed(plan)) => format!("{branch} (landed with plan {plan}, and removed)"),
         Some(OwnBranch::Discarded(reference)) => {
             format!("{branch} (discarded; git branch {branch} {reference} brings it back)")
         }

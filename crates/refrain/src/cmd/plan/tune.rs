@@ -79,7 +79,9 @@ pub(crate) struct TuneOutput {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let (plan, task_id) = which_task(args, &service)?;
-    let is_candidate = |plan: &PlanStatus| plan.status.has_stopped() && !plan.blocked.is_empty();
+    let has_tunable = |state: PlanState| state.tasks.iter().any(TaskState::may_be_tuned);
+    let is_candidate =
+        |plan: &PlanStatus| plan.status.has_stopped() && service.plan(&plan.id).is_ok_and(has_tunable);
     let id = selection::only(
         &service,
         (plan.as_ref(), args.tag.as_deref()),
@@ -137,23 +139,44 @@ fn which_task(args: &Args, service: &Service) -> Result<(Option<LoopId>, Option<
 
 fn task(named: Option<TaskId>, state: &PlanState) -> Result<TaskId, RequestError> {
     let id = &state.spec.id;
-    let is_stopped = |task: &&TaskState| matches!(task.stage, Stage::Stopped(_));
-    let stopped: Vec<_> = state.tasks.iter().filter(is_stopped).map(|task| task.card.id.clone()).collect();
-    let list = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    match (&named, stopped.as_slice()) {
-        (Some(task), _) if state.task(task).is_none() => {
-            Err(RequestError::new(Code::NotFound, format!("there is no task {task} in {id}"))
-                .hint(format!("refrain plan status {id} shows those that there are")))
-        }
-        (Some(task), stopped) if !stopped.contains(task) => {
-            let error = format!("task {task} of {id} did not stop; accepted: one that was tried in vain");
+    let ids = |is_meant: fn(&&TaskState) -> bool| -> Vec<TaskId> {
+        state.tasks.iter().filter(is_meant).map(|task| task.card.id.clone()).collect()
+    };
+    let mut tried = ids(|task| matches!(task.stage, Stage::Stopped(_)));
+    if tried.is_empty() {
+        // Those that were tuned before: other words replace the first.
+        tried = ids(|task| task.may_be_tuned());
+    }
+    let list = tried.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let Some(task) = named else {
+        return match tried.as_slice() {
+            [only] => Ok(only.clone()),
+            [] => Err(RequestError::new(Code::Refused, format!("no task of {id} was tried in vain"))),
+            _ => Err(RequestError::usage(format!("TASK is needed: accepted: {list}"))),
+        };
+    };
+    match state.task(&task) {
+        Some(found) if found.may_be_tuned() => Ok(task),
+        Some(found) => {
+            let why = not_tuned(found);
+            let error = format!("task {task} of {id} {why}; accepted: one that was tried in vain");
             let error = RequestError::new(Code::Refused, error);
-            Err(if stopped.is_empty() { error } else { error.hint(format!("those are: {}", list(stopped))) })
+            Err(if tried.is_empty() { error } else { error.hint(format!("those are: {list}")) })
         }
-        (Some(task), _) => Ok(task.clone()),
-        (None, [only]) => Ok(only.clone()),
-        (None, []) => Err(RequestError::new(Code::Refused, format!("no task of {id} was tried in vain"))),
-        (None, several) => Err(RequestError::usage(format!("TASK is needed: accepted: {}", list(several)))),
+        None => Err(RequestError::new(Code::NotFound, format!("there is no task {task} in {id}"))
+            .hint(format!("refrain plan status {id} shows those that there are"))),
+    }
+}
+
+/// Why nothing is said about a task.
+fn not_tuned(task: &TaskState) -> &'static str {
+    match task.stage {
+        Stage::Landed { .. } => "is done",
+        Stage::Out if task.is_met() => "is done",
+        Stage::Out => "is not for this plan to do",
+        Stage::Proven { .. } => "is verified, and about to land",
+        Stage::Running(_) => "is not over",
+        Stage::Waiting(_) | Stage::Stopped(_) => "is still to be tried",
     }
 }
 

@@ -65,12 +65,19 @@ pub(super) fn text(waves: &Waves) -> String {
         None => "each wave at once".to_owned(),
     };
     let steps = counted(waves.rounds, "step", "steps");
-    let faster = match waves.tasks == waves.rounds {
+    let able = waves.tasks - waves.waiting;
+    let faster = match able == waves.rounds {
         true => "one task after another".to_owned(),
         false => format!("{} times as fast as one after another", waves.speed_up),
     };
-    let tasks = counted(waves.tasks, "task", "tasks");
-    text.push_str(&format!("{tasks} in {steps}, {side_by_side}: {faster}\n"));
+    if able > 0 {
+        let tasks = counted(able, "task", "tasks");
+        text.push_str(&format!("{tasks} in {steps}, {side_by_side}: {faster}\n"));
+    }
+    if waves.waiting > 0 {
+        let waiting = counted(waves.waiting, "task cannot begin", "tasks cannot begin");
+        text.push_str(&format!("{waiting}: what comes before is not to be done as it stands\n"));
+    }
     text
 }
 

@@ -111,6 +111,48 @@ fn two_loops_at_once_never_spend_the_same_money_and_the_next_day_there_is_more()
 }
 
 #[test]
+fn a_plan_lands_what_is_verified_before_it_ends_at_a_cap_and_resume_reads_what_is_left() {
+    let sandbox = sandbox();
+    configure(&sandbox, "[budget]\nmax-cost-per-day = 2\n");
+    write(&sandbox.project().join("PLAN.md"), "## Task 1: One\n\n## Task 2: Two\n");
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "-qm", "Begin"]);
+    let agent = opencode(
+        &sandbox,
+        "task=$(git branch --show-current); task=${task##*/}\n\
+         test $task = 2 && read -r _ < $GATES/two\n\
+         test $task = 1 && ! test -e $NOTES/over && { spends 1; read -r _ < $GATES/never; }\n\
+         echo x > $task.txt; says TASK_COMPLETE",
+    );
+    let (second, _never) = (sandbox.gate("two"), sandbox.gate("never"));
+    let run = ["plan", "run", "--plan", "PLAN.md", "--command", &agent, "--verify", "true", "--name", "p"];
+    let session = sandbox.spawn(&[&run[..], &["--jobs", "2"]].concat());
+    sandbox.wait_for_status("p-1-3b8f118c", "budget-exceeded");
+    second.let_one_pass();
+    let ended = session.wait().with_code(11);
+    assert!(ended.stdout.contains("task 1 waits for money: $1.00 of the $2.00"), "{}", ended.stdout);
+    let reads = |run: &testkit::Run| {
+        for part in
+            ["$2.25 of the $2.00 a day for all loops", "1 task not done", "refrain plan resume p from"]
+        {
+            assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
+        }
+        assert!(!run.stdout.contains("refrain resume"), "{}", run.stdout);
+    };
+    reads(&ended);
+    let status = sandbox.refrain(&["plan", "status", "p", "--json"]).with_code(0).json();
+    assert_eq!(
+        (&status["status"], &status["tasks"][1]["status"]),
+        (&json!("budget-exceeded"), &json!("done"))
+    );
+
+    reads(&sandbox.refrain(&["plan", "resume", "p"]).with_code(11));
+    configure(&sandbox, "[budget]\nmax-cost-per-day = 10\n");
+    write(&sandbox.root().join("notes/over"), "x");
+    sandbox.refrain(&["plan", "resume", "p"]).with_code(0);
+}
+
+#[test]
 fn a_cap_that_is_lowered_meanwhile_holds_from_the_next_attempt_on() {
     let sandbox = sandbox();
     configure(&sandbox, "[budget]\nmax-cost-per-day = 10\n");

@@ -185,7 +185,7 @@ fn an_unusable_plan_file_is_refused_with_the_accepted_form() {
     lay(&sandbox, "prose.md", "# Only words\n");
     lay(&sandbox, "plan.txt", "## Task 1: a\n");
     let before = sandbox.snapshot();
-    let cases: [(&[&str], i32, &[&str]); 17] = [
+    let cases: [(&[&str], i32, &[&str]); 19] = [
         (&["plan"], 2, &["a verb is missing", "refrain plan --help"]),
         (&["plan", "dance"], 2, &["dance"]),
         (&["plan", "check"], 2, &["auth, billing, broken, empty", "--tag"]),
@@ -199,6 +199,8 @@ fn an_unusable_plan_file_is_refused_with_the_accepted_form() {
         (&["plan", "check", "--tag", "broken"], 2, &["broken.json", "line 1", "nothing was changed"]),
         (&["plan", "check", "--plan", "missing.md"], 2, &["--plan", "missing.md"]),
         (&["plan", "check", "--plan", "./pros.md"], 2, &["--plan ./pros.md", "did you mean ./prose.md?"]),
+        (&["plan", "check", "prose.md"], 2, &["did you mean refrain plan check --plan prose.md?"]),
+        (&["plan", "run", "prose.md"], 2, &["did you mean refrain plan run --plan prose.md?"]),
         (&["plan", "check", "--tag", "empty"], 3, &["there are no tasks of empty in", "empty.json"]),
         (&["plan", "waves", "--tag", "empty"], 3, &["there are no tasks of empty in"]),
         (&["plan", "run", "--tag", "empty", "--command", "true"], 3, &["there are no tasks of empty in"]),
@@ -255,4 +257,34 @@ fn the_tasks_of_the_checkout_that_one_is_in_count() {
     testkit::write(&there.join(".scud/tasks/own.json"), r#"{"tasks": [{"id": 1}]}"#);
     let run = sandbox.command(&["plan", "waves", "--json"]).dir(&there).run().with_code(0).json();
     assert_eq!((&run["tasks"], &run["tag"]), (&json!(1), &json!("own")));
+}
+
+#[test]
+fn a_task_that_is_left_out_keeps_its_place_among_the_waves() {
+    let tasks = r#"{"tasks": [{"id": 1, "title": "Dig", "status": "pending"}, {"id": 2, "title": "Lay", "status": "pending", "depends_on": [1]},
+        {"id": 3, "title": "Build", "status": "pending", "depends_on": [2]}]}"#;
+    let sandbox = with(".scud/tasks/wall.json", tasks);
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "-qm", "Begin"]);
+    let agent = sandbox
+        .agent("worker", "echo x > $NOTES/begun; read -r _ < $GATES/go; echo x > x.txt; echo TASK_COMPLETE");
+    let gate = sandbox.gate("go");
+    let run = ["plan", "run", "--command", &agent, "--verify", "true", "--name", "wall"];
+    let session = sandbox.spawn(&run);
+    sandbox.wait_for_note("begun");
+    sandbox.refrain(&["plan", "block", "2"]).with_code(0);
+    gate.let_one_pass();
+    let ended = session.wait().with_code(14);
+    assert!(ended.stdout.contains("feat(wall): complete wave 1"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("refrain plan retry 2 --name wall, then refrain plan resume wall"),
+        "{}",
+        ended.stdout
+    );
+    let shown = sandbox.refrain(&["plan", "status", "wall"]).with_code(0).stdout;
+    for part in ["Complete (1 task)", "Wave 3: ", "Not Tried: 2", "Waiting on Blocked: 3", "2     blocked"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let waves = sandbox.refrain(&["plan", "waves"]).with_code(0).stdout;
+    assert!(waves.starts_with("Wave 2: 1 task\n") && waves.contains("1 task cannot begin"), "{waves}");
 }

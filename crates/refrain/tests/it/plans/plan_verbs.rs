@@ -76,6 +76,12 @@ fn a_plan_is_run_tuned_and_resumed_to_its_end() {
     assert_eq!(tasks.as_array().unwrap().len(), 4);
     assert!(tasks[0]["task"]["plan"] == "fx" && tasks[0]["kind"] == "task", "{tasks}");
 
+    let said = sandbox.refrain(&["merge", "fx"]).with_code(17).stderr;
+    assert!(said.contains("hands over its work itself when it continues"), "{said}");
+    let said = sandbox.refrain(&["plan", "tune", "1", "--words", "x"]).with_code(17).stderr;
+    assert!(said.contains("task 1 of fx is done; accepted:") && said.contains("those are: 3"), "{said}");
+    // Other words replace the first.
+    sandbox.refrain(&["plan", "tune", "3", "--words", "Use oak."]).with_code(0);
     let tuned = sandbox.refrain(&["plan", "tune", "--words", "Use pine.", "--resume"]).with_code(0);
     assert!(tuned.stdout.contains("I do not know which wood."), "what came out is shown: {}", tuned.stdout);
     let view = sandbox.refrain(&["plan", "status", "--json"]).with_code(0).json();
@@ -468,7 +474,7 @@ fn tune_asks_another_agent_for_a_different_approach() {
     sandbox.refrain(&["plan", "resume", "--quiet"]).with_code(0);
     assert_eq!(status_of(&sandbox, "5"), "done");
     for (words, code, part) in
-        [(&["9", "--words", "x"][..], 3, "there is no task 9"), (&["1", "--words", "x"], 17, "did not stop")]
+        [(&["9", "--words", "x"][..], 3, "there is no task 9"), (&["1", "--words", "x"], 17, "is done")]
     {
         let said =
             sandbox.refrain(&[&["plan", "tune", "--name", "fx"][..], words].concat()).with_code(code).stderr;
