@@ -52,7 +52,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["show"], &[always("json at")]),
     (&["gc"], &[always("dry-run yes json")]),
     (&["status"], &[always("json state-file at")]),
-    (&["list"], &[always("all-projects plan limit json at")]),
+    (&["list"], &[always("all-projects archived plan limit json at")]),
     (&["usage"], USAGE),
     (&["watch"], &[always("events")]),
     (&["top"], &[always("all-projects")]),

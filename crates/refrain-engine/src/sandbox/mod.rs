@@ -137,7 +137,10 @@ pub(crate) fn restore_left(loop_dir: &Utf8Path) -> Result<(), GitError> {
 /// # Errors
 /// Why not, for a person.
 pub fn probe(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Result<(), NoSandbox> {
-    probe_policy(host, agent_policy(host, spec, sandbox), &spec.working_dir)
+    let of_user = records(&host.state_home);
+    // Restored by the next one, if it is killed.
+    let records = RecordFolders { of_loop: of_user.join("probes"), of_user };
+    probe_policy(host, agent_policy(host, spec, sandbox), &spec.working_dir, Some(records))
 }
 
 fn agent_policy(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Policy {
@@ -232,13 +235,15 @@ fn hidden_path(policy: &Policy, path: Utf8PathBuf) -> Option<Utf8PathBuf> {
 /// Why not, for a person.
 pub fn probe_machine(host: &Host, mechanism: Mechanism) -> Result<(), NoSandbox> {
     let policy = Policy { mechanism, processes: SandboxSpec::PROCESSES, ..Policy::default() };
-    probe_policy(host, policy, "/".into())
+    probe_policy(host, policy, "/".into(), None)
 }
 
-fn probe_policy(host: &Host, policy: Policy, dir: &Utf8Path) -> Result<(), NoSandbox> {
-    let of_user = records(&host.state_home);
-    // Restored by the next one, if it is killed.
-    let records = Some(RecordFolders { of_loop: of_user.join("probes"), of_user });
+fn probe_policy(
+    host: &Host,
+    policy: Policy,
+    dir: &Utf8Path,
+    records: Option<RecordFolders>,
+) -> Result<(), NoSandbox> {
     let plan = Plan { records, ..plan(Vec::new(), dir.to_owned(), Vec::new(), policy) };
     refrain_sandbox::probe(&host.program, &plan).map_err(|(cause, refusal)| NoSandbox { cause, refusal })
 }

@@ -337,8 +337,8 @@ fn no_loop_starts_where_it_could_not_be_signed() {
     testkit::write(&state, "a file");
     let start = ["start", "--command", &agent, "--gate", "true", "--name", "job", "p"];
     let run = sandbox.command(&start).env("XDG_STATE_HOME", state.to_str().unwrap()).run().with_code(1);
-    assert!(run.stderr.contains("the key that signs loops cannot be made"), "{}", run.stderr);
-    assert!(run.stderr.contains("set XDG_STATE_HOME to a folder that you may write to"), "{}", run.stderr);
+    assert!(run.stderr.contains("the folder of Refrain's state, "), "{}", run.stderr);
+    assert!(run.stderr.contains("or set XDG_STATE_HOME to another one"), "{}", run.stderr);
     assert!(!sandbox.loop_dir("job").exists());
 
     sandbox.refrain(&start).with_code(0);
