@@ -1,5 +1,6 @@
 //! What loops left on this machine that ended here or elsewhere: their worktrees and branches. The git remote has the loops.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use refrain_engine::{DiscardRefusal, EngineError, MoveError, Service, chain, now
 
 use crate::clone;
 use crate::host::{Worker, locked};
+use crate::shared::logs;
 
 /// How often a worker looks for them.
 const INTERVAL: Duration = Duration::from_secs(3600);
@@ -71,6 +73,12 @@ fn discard_if_over(
     let is_driven = || locked(&worker.driving).contains_key(&(remote.to_owned(), id.to_string()));
     if is_driven() || !is_over(service, (remote, &dir), id)? {
         return Ok(None);
+    }
+    // A worker that was killed did not get to it.
+    if let Some(store) = &worker.logs
+        && let Some(why) = logs::keep(service, id, store.as_ref(), &mut BTreeSet::new())
+    {
+        return Ok(Some(format!("it is over, and stays: its long logs are only here: {why}")));
     }
     Ok(match service.discard(id, Asker::Person)? {
         Ok(_) => Some("it is over: its worktree here is removed".to_owned()),

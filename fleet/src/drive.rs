@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use camino::Utf8Path;
 use refrain_app::verbs::fleet::is_over;
 use refrain_core::event::End;
 use refrain_core::r#loop::TakeOverRefusal;
@@ -16,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use crate::host::{Worker, locked};
 use crate::order::{Ending, Order, WaitingRequest};
 use crate::shared::accounts::WorkerAccounts;
+use crate::shared::logs;
 use crate::shared::money::LoopMoney;
 use crate::{clone, requests};
 
@@ -122,18 +124,29 @@ impl Drive {
                 "{name} is not set here; its person named it with --env: set it, and start the worker again"
             )));
         }
-        let has_stopped = service.state(&id)?.ended.is_some();
+        logs::keep_during(worker, &service, &id, || self.drive(&service, (&dir, &id), witness))
+    }
+
+    /// Does what it is asked of a loop that is here now, and drives it unless it has stopped.
+    fn drive(
+        &self,
+        service: &Service,
+        (dir, id): (&Utf8Path, &LoopId),
+        witness: Arc<RemoteWitness>,
+    ) -> Result<Outcome, EngineError> {
+        let Self { worker, order, .. } = self;
+        let has_stopped = service.state(id)?.ended.is_some();
         let is_woken = order.waiting.iter().any(|asked| asked.what.wakes());
-        let outcome = requests::carry_out(worker, &service, (&dir, &id), order);
+        let outcome = requests::carry_out(worker, service, (dir, id), order);
         if has_stopped && !is_woken {
-            return self.stopped(&service, &id, &witness, &outcome.done);
+            return self.stopped(service, id, &witness, &outcome.done);
         }
-        match requests::resume(&service, &id, &outcome) {
-            Ok(runner) => self.lease(&service, (runner, outcome.done), witness),
+        match requests::resume(service, id, &outcome) {
+            Ok(runner) => self.lease(service, (runner, outcome.done), witness),
             // A request ended it, or it cannot go on as it is: that is what the next machine has to know.
             Err(error) if is_over(&error) || matches!(error, EngineError::Refused { .. }) => {
                 worker.say(id.as_str(), &chain(&error));
-                self.stopped(&service, &id, &witness, &outcome.done)
+                self.stopped(service, id, &witness, &outcome.done)
             }
             Err(error) => Err(error),
         }

@@ -10,7 +10,7 @@ use camino::Utf8PathBuf;
 use refrain_app::Context;
 use refrain_core::LoopId;
 use refrain_core::text::printable;
-use refrain_engine::{LeaseDeadline, LeaseTime, RemoteWitness, Service, Witness};
+use refrain_engine::{LeaseDeadline, LeaseTime, LogStore, RemoteWitness, Service, Witness};
 use temporalio_client::errors::AsyncActivityError;
 use temporalio_client::{ActivityIdentifier, AsyncActivityHandle, Client, RpcOptions};
 use temporalio_common::error::ApplicationFailure;
@@ -61,6 +61,8 @@ pub(crate) struct Worker {
     pub(crate) driving: Mutex<HashMap<(String, String), Arc<RemoteWitness>>>,
     /// Requests that were carried to loops that are driven.
     pub(crate) carried: Mutex<HashMap<String, CarriedRequest>>,
+    /// Where it puts long logs.
+    pub(crate) logs: Option<Arc<dyn LogStore>>,
     /// Until when nothing is claimed, because a loop could not be continued here.
     pub(crate) unable_until: Mutex<Option<Instant>>,
 }

@@ -27,6 +27,7 @@ use refrain_core::LoopId;
 use refrain_engine::{keeper, sandbox};
 
 use self::operations::{doctor, init, listing, roster};
+use self::shared::logs;
 
 /// Gives loops of Refrain to many machines; refrain calls it
 #[derive(Debug, Parser)]
@@ -53,6 +54,8 @@ enum Verb {
     History { id: LoopId, remote: String },
     /// Give a loop to the fleet that is at a git remote
     Submit { id: LoopId, remote: String, agent: String },
+    /// Print a long log of a loop, which `[fleet] blobs` has
+    Blob { hash: String, bytes: u64 },
     /// Pass a request on
     Ask { id: LoopId, remote: String, request: String },
 }
@@ -105,6 +108,9 @@ fn run() -> Result<(), RequestError> {
             Verb::History { id, remote } => client::history(&context, &id, &remote).await,
             Verb::Check => client::check(&context).await,
             Verb::Submit { id, remote, agent } => client::submit(&context, &id, &remote, &agent).await,
+            Verb::Blob { hash, bytes } => {
+                logs::print(&settings::Settings::read(&context)?, hash, bytes).await
+            }
             Verb::Ask { id, remote, request } => client::ask(&context, &id, &remote, &request).await,
         }
     });

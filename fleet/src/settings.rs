@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::spec::Millis;
 use refrain_engine::config::AgentChoice;
-use refrain_engine::config::keys::{Fleet, Worker};
+use refrain_engine::config::keys::{BlobPlace, Fleet, Worker};
 use refrain_engine::{Service, chain};
 use serde::{Deserialize, Serialize};
 use temporalio_client::envconfig::LoadClientConfigProfileOptions;
@@ -73,6 +73,11 @@ impl Settings {
 
     pub(crate) fn pool(&self) -> String {
         self.fleet.pool.clone().unwrap_or_else(|| "default".to_owned())
+    }
+
+    /// Where long logs are kept.
+    pub(crate) fn blobs(&self) -> BlobPlace {
+        self.fleet.blobs.clone().unwrap_or(BlobPlace::Git)
     }
 
     /// Whose loops these are.

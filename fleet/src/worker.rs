@@ -21,8 +21,8 @@ use crate::order::{LOOPS, claims, own_queue};
 use crate::say;
 use crate::settings::{Settings, failed};
 use crate::shared::accounts::FleetAccount;
-use crate::shared::labels;
 use crate::shared::money::FleetMoney;
+use crate::shared::{labels, logs};
 use crate::workflow::FleetLoop;
 
 /// How many loops it drives at a time where nothing says so.
@@ -88,6 +88,7 @@ pub(crate) async fn serve(
     };
     // Who may not change the namespace works all the same: doctor says what is missing.
     let _ = tokio::time::timeout(REGISTER, labels::register(&client)).await;
+    let logs = logs::store(settings)?;
     let room = Arc::new(Semaphore::new(slots as usize));
     let host = Host(Arc::new(Worker {
         name: name.clone(),
@@ -103,6 +104,7 @@ pub(crate) async fn serve(
         reserved: Mutex::new(HashMap::new()),
         driving: Mutex::new(HashMap::new()),
         carried: Mutex::new(HashMap::new()),
+        logs,
         unable_until: Mutex::new(None),
     }));
     let runtime = Runtime::from_current_tokio(Default::default()).map_err(failed)?;

@@ -2,11 +2,11 @@ pub mod environment;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_engine::{Host, Service};
+use refrain_engine::{Host, Service, chain};
 
 use crate::caller::{Action, Caller, Permission};
 use crate::effects::TypedOptions;
-use crate::error::RequestError;
+use crate::error::{Code, RequestError};
 
 /// The folder, host and caller of a request. The surface sets them; the request cannot.
 #[derive(Clone, Debug)]
@@ -48,7 +48,21 @@ impl Context {
     /// say.
     pub fn open(&self, dir: &Utf8Path, once: bool) -> Result<Service, RequestError> {
         self.check(if once { Action::Trust } else { Action::Look })?;
+        self.check_state_home()?;
         Ok(Service::open(dir, self.host.clone())?.trusting(once))
+    }
+
+    /// Refuses a state home that cannot be read. An attempt may be in a sandbox that hides it.
+    fn check_state_home(&self) -> Result<(), RequestError> {
+        if self.caller.is_attempt() {
+            return Ok(());
+        }
+        self.host.signing().check_readable().map_err(|error| {
+            let home = &self.host.state_home;
+            let message = format!("the folder of Refrain's state, {home}, cannot be used: {}", chain(&error));
+            RequestError::new(Code::Failed, message)
+                .hint("make it a folder that you may read and write, or set XDG_STATE_HOME to another one")
+        })
     }
 
     /// Refuses an action that the caller may not do, whatever the loop.

@@ -207,6 +207,12 @@ impl From<EngineError> for RequestError {
             EngineError::Refused { why: refrain_core::Refusal::NotAsked(_), id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says how it stands, and how it continues")))
             }
+            EngineError::Refused { why: refrain_core::Refusal::TextQueued(_), id, .. } => (
+                Code::Refused,
+                text(format!(
+                    "refrain resume {id} sends it back with the text; refrain take-back {id} removes the text"
+                )),
+            ),
             EngineError::Refused { why: refrain_core::Refusal::AnotherTree { .. }, id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says how to see what waits")))
             }
@@ -222,10 +228,9 @@ impl From<EngineError> for RequestError {
             }
             EngineError::Refused { why: refrain_core::Refusal::Moved { to }, id, .. } => {
                 let back = format!("refrain move {id} --from {to} takes it back");
-                (
-                    Code::Refused,
-                    Some(Message::own(&format!("{back}, unless another machine has taken it over"))),
-                )
+                let unless = "unless another machine has taken it over";
+                let away = format!("refrain archive {id} removes it from the list here");
+                (Code::Refused, Some(Message::own(&format!("{back}, {unless}; {away}"))))
             }
             EngineError::Refused { why: refrain_core::Refusal::Immovable(_), .. } => (Code::Usage, None),
             EngineError::Move { id, why } => move_error::next(id, why),
@@ -267,6 +272,9 @@ impl From<EngineError> for RequestError {
                     "wait until it has stopped; a start with --worktree gives a loop one of its own, and --share-worktree at both starts allows it",
                 ),
             ),
+            EngineError::NotesPlaceTaken(_) => {
+                (Code::Refused, words("move it away, or start with --worktree; nothing was changed"))
+            }
             EngineError::Git(GitError::BranchTaken(_)) => {
                 (Code::Refused, words("--branch-template names another, as in loop/{loop}-2"))
             }

@@ -252,15 +252,27 @@ pub fn common(
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
         ..Spec::new(id, agent, "", project.root.clone())
     };
+    for glob in spec.protect.frozen.iter_mut().chain(&mut spec.protect.existing) {
+        *glob = in_worktree(glob, &spec.worktree);
+    }
     spec.add_default_gates(proof.default_gates);
     spec.clean_checkout = !spec.gates.is_empty() && args.gates.are_clean(start.clean_checkout);
-    spec.sandbox = crate::sandbox::of(context, &spec, (&args.sandbox, &settings.config.sandbox), &mut notes)?;
+    spec.sandbox =
+        crate::sandbox::of(context, service, &spec, (&args.sandbox, &settings.config.sandbox), &mut notes)?;
     Ok(ResolvedStart { spec, notes, offered: proof.offered, untrusted_gates: proof.untrusted_gates })
+}
+
+/// A glob of `--protect`; an absolute path in the worktree as it is there.
+fn in_worktree(glob: &str, worktree: &Utf8Path) -> String {
+    let rest = glob.strip_prefix(worktree.as_str()).filter(|rest| rest.starts_with('/'));
+    rest.unwrap_or(glob).to_owned()
 }
 
 /// The given protections that cover no file.
 fn uncovered(service: &Service, args: &GateArgs) -> Result<Option<String>, RequestError> {
-    let globs = service.globs_without_files(args.protect.iter().chain(&args.protect_existing))?;
+    let given = args.protect.iter().chain(&args.protect_existing);
+    let globs: Vec<_> = given.map(|glob| in_worktree(glob, &service.project().worktree)).collect();
+    let globs = service.globs_without_files(&globs)?;
     let list = printable(&globs.join(", ")).into_owned();
     Ok((!globs.is_empty()).then(|| format!("no file matches what is to be protected: {list}")))
 }

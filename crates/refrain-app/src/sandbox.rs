@@ -5,7 +5,7 @@ use refrain_core::event::Ask;
 use refrain_core::sandbox::{Host, Mechanism, SandboxMode, SandboxSpec};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::Sandbox;
-use refrain_engine::sandbox::{AGENT, HiddenPath, NoSandbox, Registries};
+use refrain_engine::sandbox::{AGENT, Cause, HiddenPath, NoSandbox, Registries, leads_through};
 use refrain_engine::{ByKind, LoopRequest, Service};
 
 use crate::error::{Code, Message, RequestError};
@@ -16,6 +16,7 @@ use crate::{Action, Context};
 /// The sandbox, made once to see that this machine has it. Nothing is begun without the sandbox that was asked for.
 pub(crate) fn of(
     context: &Context,
+    service: &Service,
     spec: &Spec,
     (args, config): (&SandboxArgs, &Sandbox),
     notes: &mut Vec<String>,
@@ -41,6 +42,7 @@ pub(crate) fn of(
         bounds: refrain_engine::sandbox::bounds(&sandbox),
         ..sandbox
     };
+    check_write(service, spec, &sandbox.write)?;
     if sandbox.processes < SandboxSpec::FEWEST_PROCESSES {
         let (given, fewest) = (sandbox.processes, SandboxSpec::FEWEST_PROCESSES);
         let error = format!("sandbox.processes = {given}: too few for a build; accepted: {fewest} and more");
@@ -63,11 +65,45 @@ pub(crate) fn of(
         notes.push(format!("the loop runs without a sandbox: {error}"));
         return Ok(None);
     }
+    if error.cause == Cause::Path {
+        // Something is in the way, and the command that mends it is named.
+        return Err(refused(&error));
+    }
     let has_less = mode == SandboxMode::On
         && refrain_engine::sandbox::probe_machine(&context.host, Mechanism::Files).is_ok();
     let less = has_less.then_some("--sandbox=files --worktree limits files and not the network; ");
     let none = "--no-sandbox starts it with your own rights";
     Err(refused(&error).hint(format!("{}{none}", less.unwrap_or_default())))
+}
+
+/// Refuses a path that an agent can make lead elsewhere, as it is followed: in the worktree of another loop, behind a link of
+/// this one's, or in Refrain's own folders.
+fn check_write(service: &Service, spec: &Spec, write: &[Utf8PathBuf]) -> Result<(), RequestError> {
+    if write.is_empty() {
+        return Ok(());
+    }
+    let host = service.host();
+    let real = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    let in_project = [".git/refrain", ".refrain/data"].map(|name| spec.project.join(name));
+    let own = [&host.data_home, &host.state_home, &host.config_home].into_iter().chain(&in_project);
+    let mut folders: Vec<_> = own.map(|folder| (real(folder), "Refrain's own data".to_owned())).collect();
+    let worktrees = service.open_worktrees()?.into_iter();
+    folders.extend(worktrees.map(|(id, worktree)| (real(&worktree), format!("the worktree of loop {id}"))));
+    let worktree = real(&spec.worktree);
+    for path in write {
+        let through = leads_through(path);
+        let of_other =
+            folders.iter().find(|(folder, _)| through.iter().any(|place| place.starts_with(folder)));
+        let is_inside = |place: &Utf8PathBuf| place.starts_with(&worktree);
+        let leaves = through.iter().any(is_inside) && !through.last().is_some_and(is_inside);
+        let owner = of_other.map(|(_, owner)| owner.as_str()).or(leaves.then_some("a link in the project"));
+        let Some(owner) = owner else { continue };
+        let error = format!(
+            "sandbox.write: {path} leads through {owner}; accepted: paths outside, that no agent writes"
+        );
+        return Err(RequestError::usage(error).hint("take it out of write in [sandbox]"));
+    }
+    Ok(())
 }
 
 /// What an automatic sandbox does without, and another refuses.
@@ -125,7 +161,7 @@ fn paths(context: &Context, key: &str, paths: &[Utf8PathBuf]) -> Result<Vec<Utf8
 /// The refusal of a loop whose sandbox cannot be made.
 pub fn refused(error: &NoSandbox) -> RequestError {
     let text = format!("this machine cannot make the sandbox: {error}");
-    RequestError::new(Code::Failed, text).hint(error.cause.remedy())
+    RequestError::new(Code::Failed, text).hint(error.cause.remedy(&error.refusal))
 }
 
 /// Allows the host from the next run of the agent or of a gate on; returns once the loop has taken the request.

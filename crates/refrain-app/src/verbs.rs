@@ -49,7 +49,10 @@ pub enum AnyStatus {
 impl AnyStatus {
     pub fn of(service: &Service, id: &LoopId) -> Result<Self, RequestError> {
         Ok(match service.standing(id)? {
-            ByKind::Loop(status) => Self::Loop(Box::new(status)),
+            ByKind::Loop(status) => {
+                let merged_into = status.has_stopped().then(|| service.merged_into(id)).flatten();
+                Self::Loop(Box::new(Status { merged_into, ..status }))
+            }
             ByKind::Plan(status) => Self::Plan(Box::new(status)),
         })
     }

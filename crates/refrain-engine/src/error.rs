@@ -130,6 +130,8 @@ pub enum EngineError {
         /// Whether it is the new loop that needs it for itself.
         needs_alone: bool,
     },
+    #[error("{0} is no folder: the notes of agents have their place there, and it would be removed")]
+    NotesPlaceTaken(Utf8PathBuf),
     /// The person is in the middle of something in the checkout that a plan would bring forward.
     #[error(
         "a {operation} is in progress in {worktree}; finish it, or give it up with `git {operation} --abort`"

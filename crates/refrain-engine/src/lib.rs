@@ -82,6 +82,7 @@ pub use service::catalog::{CostedList, ListEntry};
 pub use service::detect_gates::StartOffer;
 pub use service::evolution::{EvolutionError, ProposalEffect};
 pub use service::import_export::{ForeignError, found_in, write_exported};
+pub use service::logs::whole_logs::{Excerpts, LogFolder, LogStore};
 pub use service::logs::{LogKind, Part, TextPart, goal};
 pub use service::mirror::{foreign_lock, left_to_others, plan_left_to_others};
 pub use service::requests::SlowRunner;

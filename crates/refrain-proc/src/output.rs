@@ -205,6 +205,12 @@ fn tail_of(path: &Utf8Path) -> Utf8PathBuf {
     Utf8PathBuf::from(format!("{path}.tail"))
 }
 
+/// The file with the begin and the end of a log that is whole on another machine: it lies beside the place of the log, and is
+/// read in place of it.
+pub fn excerpt_of(path: &Utf8Path) -> Utf8PathBuf {
+    Utf8PathBuf::from(format!("{path}.excerpt"))
+}
+
 /// Makes one file of a log that is past its cap: head, mark and end. It may be interrupted and repeated without loss;
 /// a log that is one file already stays as it is.
 /// Errors: If it cannot be written; [`read`] then reads it in parts.
@@ -332,7 +338,11 @@ fn pieces(path: &Utf8Path) -> io::Result<Vec<Piece>> {
         }
         return Ok(pieces);
     }
-    Ok(vec![whole(open(path, OFlags::RDONLY)?)?])
+    let log = match open(path, OFlags::RDONLY) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => open(&excerpt_of(path), OFlags::RDONLY),
+        log => log,
+    };
+    Ok(vec![whole(log?)?])
 }
 
 #[cfg(test)]
@@ -441,6 +451,16 @@ mod tests {
         assert!(text.ends_with("bbbb") && text.contains("left out"), "{text}");
         log.merge().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+
+    #[test]
+    fn an_excerpt_is_read_where_the_log_is_not() {
+        let (_dir, dir) = folder();
+        let path = dir.join("output.log");
+        refrain_files::write(&excerpt_of(&path), b"begin\n[...]\nend\n").unwrap();
+        assert_eq!(seen(&path), "begin\n[...]\nend\n");
+        let _log = written(&path, 100, std::iter::once(b"whole".to_vec()));
+        assert_eq!(seen(&path), "whole");
     }
 
     #[test]

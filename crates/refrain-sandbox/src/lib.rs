@@ -35,10 +35,10 @@ mod system;
 
 #[cfg(target_os = "linux")]
 pub use cgroup::held_bounds;
-pub use messages::{HELPER_VERB, NO_SANDBOX, Plan, Reply};
+pub use messages::{HELPER_VERB, NO_SANDBOX, Plan, RecordFolders, Reply};
 pub use probe::probe;
 #[cfg(target_os = "linux")]
-pub use protected::originals::{restore_after, restore_left};
+pub use protected::records::{restore_after, restore_left};
 
 pub use protected::Restored;
 pub use refusal::{Cause, Refusal, Step};

@@ -27,7 +27,15 @@ pub struct Plan {
     pub listen: Vec<u16>,
     /// Where it is recorded, while the program runs, what was at protected places before. The program does not see it.
     #[serde(default)]
-    pub records: Option<Utf8PathBuf>,
+    pub records: Option<RecordFolders>,
+}
+
+/// Where records of sandboxes are.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecordFolders {
+    pub of_loop: Utf8PathBuf,
+    /// With a link to each record of all loops of the user: what their agents write, those of other loops write too.
+    pub of_user: Utf8PathBuf,
 }
 
 /// What the outer process sends back.

@@ -21,7 +21,7 @@ use rustix::mount::{
 
 use crate::protected::originals;
 use crate::refusal::{At, Refusal, Step, kernel};
-use crate::system::paths::{is_missing, open};
+use crate::system::paths::{is_missing, open, with_targets};
 use crate::system::set_attributes;
 
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY;
@@ -34,8 +34,6 @@ const HARMLESS: MountAttrFlags = NO_SUID.union(NO_DEVICES);
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Parts of `/proc` that change the machine, and that root could write.
 const PROC_READ_ONLY: [&str; 8] = ["sys", "sysrq-trigger", "irq", "bus", "acpi", "fs", "scsi", "mtrr"];
-/// How many symbolic links a protected path may lead through.
-const MOST_LINKS: u32 = 16;
 /// A place for the new root until it is the root.
 const STAGES: [&str; 3] = ["/tmp", "/mnt", "/var"];
 
@@ -166,28 +164,7 @@ fn is_real_folder(path: &Utf8Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// A path, and if it is a symbolic link, each path that it leads to and that the sandbox shows. Empty if there is nothing.
-fn with_targets(path: &Utf8Path, policy: &Policy) -> io::Result<Vec<Utf8PathBuf>> {
-    let (mut paths, mut next) = (Vec::new(), path.to_owned());
-    for _ in 0..MOST_LINKS {
-        let Ok(found) = next.symlink_metadata() else { return Ok(paths) };
-        paths.push(next.clone());
-        if !found.is_symlink() {
-            return Ok(paths);
-        }
-        let target = next.parent().unwrap_or(&next).join(next.read_link_utf8()?);
-        let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else { return Ok(paths) };
-        let Ok(parent) = parent.canonicalize_utf8() else { return Ok(paths) };
-        next = parent.join(name);
-        // An agent could have made the link, to see what is hidden.
-        if policy.hides(&next) {
-            return Ok(paths);
-        }
-    }
-    Err(io::Error::other("it leads through too many symbolic links"))
-}
-
-/// The same; none if there is nothing, or if a link leads there.
+/// A copy of what is at a path; none if there is nothing, or if a link leads there.
 fn tree_if_there(path: &Utf8Path, attributes: MountAttrFlags) -> Result<Option<OwnedFd>, Refusal> {
     match tree(path, attributes) {
         Ok(tree) => Ok(Some(tree)),

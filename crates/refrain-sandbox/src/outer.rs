@@ -19,10 +19,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::cgroup::Cgroup;
 use crate::layer::Layer;
-use crate::messages::{FromInit, HELPER_VERB, NO_SANDBOX, Plan, Reply, complain, parent_socket};
-use crate::protected::originals::{Originals, restore_left};
+use crate::messages::{
+    FromInit, HELPER_VERB, NO_SANDBOX, Plan, RecordFolders, Reply, complain, parent_socket,
+};
+use crate::probe::machine;
+use crate::protected::originals::Originals;
 use crate::protected::placeholders::Placeholders;
-use crate::refusal::{At, Refusal, Step};
+use crate::protected::records::{Record, Start};
+use crate::refusal::{At, Cause, Refusal, Step};
 use crate::system::paths;
 use crate::{files, init, system};
 
@@ -38,6 +42,10 @@ pub(crate) fn run() -> u8 {
     let Some(socket) = parent_socket() else { return NO_SANDBOX };
     run_plan(&socket).unwrap_or_else(|refusal| {
         complain(&refusal);
+        let cause = Cause::of(&refusal, &machine());
+        if cause == Cause::Path {
+            complain(&cause.remedy(&refusal));
+        }
         let _ = send(&socket, &Reply::Refused(refusal), &[]);
         NO_SANDBOX
     })
@@ -58,13 +66,8 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
         // In a folder that the user owns, and nothing is replaced.
         paths::make_folder(folder).at_path(Step::Plan, folder)?;
     }
-    let records = plan.records.clone();
-    if let Some(folder) = &records {
-        restore_left(folder).report()?;
-    }
-    let placeholders = Placeholders::make(&policy.placeholders).at(Step::Plan)?;
-    let originals = Originals::read(&policy);
-    let record = records.map(|folder| originals.record(&folder).at_path(Step::Plan, &folder)).transpose()?;
+    let folders = plan.records.clone();
+    let (record, originals, placeholders) = protect(&policy, folders.as_ref())?;
     // Without a layer the caches are read-only.
     let layer = policy.cache_layer.as_deref().and_then(|folder| Layer::open(folder).ok());
     let end = match policy.mechanism {
@@ -97,6 +100,25 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
         End::Code(None) => NO_SANDBOX,
         End::Signal(signal) => end_by(signal),
     })
+}
+
+/// Makes the placeholders, and records what is at protected places.
+pub(crate) fn protect(
+    policy: &Policy,
+    folders: Option<&RecordFolders>,
+) -> Result<(Option<Record>, Originals, Placeholders), Refusal> {
+    let start = folders.map(Start::new).transpose()?;
+    let others = start.as_ref().map(|start| start.others.as_slice()).unwrap_or_default();
+    let to_be_made = Originals::placeholders(policy, others);
+    // They are removed also if this process is killed now.
+    let before = Originals::of_placeholders(to_be_made.clone());
+    let mut record = start.as_ref().map(|start| start.record(&before)).transpose()?;
+    let placeholders = Placeholders::make(&to_be_made)?;
+    let mut originals = Originals::read(policy, others, to_be_made);
+    if let Some(record) = &mut record {
+        record.replace(&mut originals)?;
+    }
+    Ok((record, originals, placeholders))
 }
 
 /// How the program ended; without a code if it was not started, or was lost.

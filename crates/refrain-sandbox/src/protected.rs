@@ -1,9 +1,13 @@
 //! Protected places that no mount can hold: what is missing, and without namespaces what is there.
 
 #[cfg(target_os = "linux")]
+mod original;
+#[cfg(target_os = "linux")]
 pub(crate) mod originals;
 #[cfg(target_os = "linux")]
 pub(crate) mod placeholders;
+#[cfg(target_os = "linux")]
+pub(crate) mod records;
 
 /// What became of protected places, a line for each.
 #[derive(Debug, Default)]

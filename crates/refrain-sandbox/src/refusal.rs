@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// The part of a sandbox that could not be made.
@@ -59,6 +60,9 @@ pub struct Refusal {
     /// The number of the system's error, if it was one.
     pub errno: Option<i32>,
     pub error: String,
+    /// What it is about, if that is a place of the user's.
+    #[serde(default)]
+    pub path: Option<Utf8PathBuf>,
 }
 
 impl fmt::Display for Refusal {
@@ -78,12 +82,15 @@ impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
     fn at(self, step: Step) -> Result<T, Refusal> {
         self.map_err(|error| {
             let error = error.into();
-            Refusal { step, errno: error.raw_os_error(), error: error.to_string() }
+            Refusal { step, errno: error.raw_os_error(), error: error.to_string(), path: None }
         })
     }
 
     fn at_path(self, step: Step, path: &Utf8Path) -> Result<T, Refusal> {
-        self.at(step).map_err(|refusal| Refusal { error: format!("{path}: {}", refusal.error), ..refusal })
+        self.at(step).map_err(|refusal| {
+            let error = format!("{path}: {}", refusal.error);
+            Refusal { error, path: Some(path.to_owned()), ..refusal }
+        })
     }
 }
 
@@ -119,11 +126,13 @@ pub enum Cause {
     MaskedProc,
     NoLandlock,
     NoCgroup,
+    /// Something at a path that is protected, or around it.
+    Path,
     Unknown,
 }
 
 impl Cause {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NotLinux,
         Self::OldKernel,
         Self::NoUserNamespaces,
@@ -134,6 +143,7 @@ impl Cause {
         Self::MaskedProc,
         Self::NoLandlock,
         Self::NoCgroup,
+        Self::Path,
         Self::Unknown,
     ];
 
@@ -166,6 +176,7 @@ impl Cause {
             {
                 Self::SeccompFilter
             }
+            Step::Plan | Step::Program if refusal.path.is_some() => Self::Path,
             _ => Self::Unknown,
         }
     }
@@ -186,13 +197,27 @@ impl Cause {
             Self::MaskedProc => "parts of /proc are masked, as in a container, so it cannot be mounted again",
             Self::NoLandlock => "the kernel has no Landlock, or an old one (before Linux 6.2)",
             Self::NoCgroup => "memory and CPU cannot be bounded here",
+            Self::Path => "a place of the sandbox cannot be used as it is",
             Self::Unknown => "the system refuses it",
         }
     }
 
-    /// What to do, for a person.
+    /// What to do about a refusal, for a person.
     #[must_use]
-    pub fn remedy(self) -> &'static str {
+    pub fn remedy(self, refusal: &Refusal) -> String {
+        let (Self::Path, Some(path)) = (self, &refusal.path) else { return self.usual_remedy().to_owned() };
+        let folder = path.parent().filter(|_| refusal.step == Step::Plan).unwrap_or(path);
+        let in_the_way = [Errno::NOTDIR, Errno::LOOP, Errno::NAMETOOLONG, Errno::EXIST, Errno::ISDIR];
+        match refusal.errno.map(Errno::from_raw_os_error) {
+            Some(Errno::ACCESS) => format!("chmod u+rwx {}", quoted(folder)),
+            Some(errno) if in_the_way.contains(&errno) => {
+                format!("mv {0} {0}.aside", quoted(folder))
+            }
+            _ => format!("ls -la {} shows what is there", quoted(folder)),
+        }
+    }
+
+    fn usual_remedy(self) -> &'static str {
         match self {
             Self::NotLinux => "run Refrain on Linux or in a Linux virtual machine",
             Self::OldKernel => "upgrade the kernel",
@@ -208,9 +233,14 @@ impl Cause {
             Self::MaskedProc => "docker run --security-opt systempaths=unconfined",
             Self::NoLandlock => "use Linux 6.2 or later, with landlock in its parameter lsm",
             Self::NoCgroup => "systemd-run --user --scope refrain, or take memory and cpus out of [sandbox]",
-            Self::Unknown => "refrain doctor",
+            Self::Path | Self::Unknown => "refrain doctor",
         }
     }
+}
+
+/// A word of a shell: an agent may have chosen the name.
+fn quoted(path: &Utf8Path) -> String {
+    format!("'{}'", path.as_str().replace('\'', "'\\''"))
 }
 
 /// The version of the kernel.
@@ -226,6 +256,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_place_that_is_in_the_way_is_named_with_the_command_that_mends_it() {
+        let machine = Machine { is_linux: true, kernel: (6, 12), ..Machine::default() };
+        for (step, errno, expected) in [
+            (Step::Plan, Errno::ACCESS, "chmod u+rwx '/p/.git'"),
+            (Step::Plan, Errno::NOTDIR, "mv '/p/.git' '/p/.git'.aside"),
+            (Step::Program, Errno::ACCESS, "chmod u+rwx '/p/.git/remotes'"),
+        ] {
+            let refusal = Err::<(), _>(errno).at_path(step, "/p/.git/remotes".into()).unwrap_err();
+            assert_eq!(Cause::of(&refusal, &machine).remedy(&refusal), expected);
+            assert!(refusal.to_string().contains("/p/.git/remotes: "), "{refusal}");
+        }
+    }
+
+    #[test]
     fn apparmor_refuses_by_a_setting_or_by_a_profile() {
         let on = Machine { is_linux: true, kernel: (6, 12), has_apparmor: true, ..Machine::default() };
         let restricted = Machine { apparmor: Some(1), ..on.clone() };
@@ -236,7 +280,7 @@ mod tests {
             (&on, Step::UserNamespace, 1, Cause::Unknown),
             (&Machine { has_apparmor: false, ..on.clone() }, Step::UserNamespace, 13, Cause::Unknown),
         ] {
-            let refusal = Refusal { step, errno: Some(errno), error: String::new() };
+            let refusal = Refusal { step, errno: Some(errno), error: String::new(), path: None };
             assert_eq!(Cause::of(&refusal, machine), expected, "{step:?} {errno}");
         }
     }

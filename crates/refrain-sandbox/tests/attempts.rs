@@ -19,6 +19,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -30,7 +31,7 @@ use refrain_core::sandbox::{
 };
 use refrain_core::spec::AgentKind;
 use refrain_proc::keeper::send;
-use refrain_sandbox::{HELPER_VERB, Plan};
+use refrain_sandbox::{HELPER_VERB, Plan, RecordFolders};
 
 const PLAIN_USER: &str = "65534";
 
@@ -123,6 +124,8 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
     write(project.join(".git/refrain/secret"), "secret");
     write(project.join(".git/modules/lib/config"), "[core]");
     write(project.join(".git/modules/lib/hooks/post-commit"), "#");
+    write(project.join(".git/modules/no-head/config"), "[core]");
+    write(project.join(".git/worktrees/linked/modules/no-head/config"), "[core]");
     // As managers of dotfiles do: a protected file that is a link into a folder that can be written.
     write(project.join("my-excludes"), "");
     std::os::unix::fs::symlink("../my-excludes", project.join(".git/config.worktree")).unwrap();
@@ -134,6 +137,7 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
     let _by_path = UnixListener::bind(&by_path).unwrap();
     let mut failed = 0;
     let user = rustix::process::geteuid().as_raw();
+    let own = project.join(".git/worktrees/linked");
     let places = |worktree: &Utf8Path, own: &Utf8Path| Places {
         home: home.clone(),
         checkout: None,
@@ -141,6 +145,7 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         worktree: worktree.to_owned(),
         git: Some(GitFolders { own: own.to_owned(), common: project.join(".git") }),
         modules: vec![project.join(".git/modules/lib")],
+        modules_in: vec![project.join(".git/modules"), own.join("modules")],
         own: Vec::new(),
         credentials: Vec::new(),
         show: Vec::new(),
@@ -149,7 +154,6 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         cache_layer: Some(home.join("layer")),
         temporary: Some(home.join("tmp/1")),
     };
-    let own = project.join(".git/worktrees/linked");
     let (clone, worktree) = (places(&project, &project.join(".git")), places(&linked, &own));
     for (kind, places, mechanism) in [
         ("clone", &clone, Mechanism::Namespaces),
@@ -178,7 +182,8 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
                 println!("{said}");
             }
         }
-        failed += logins(&home, places, mechanism, port);
+        failed += logins(&home, places, mechanism, port) + two_at_once(places, mechanism, port);
+        failed += started_nevertheless(places, mechanism, port);
     }
     let left: Vec<_> =
         ["hooks", "info"].iter().filter(|name| !project.join(".git").join(name).is_dir()).collect();
@@ -261,11 +266,17 @@ fn logins(home: &Utf8Path, places: &Places, mechanism: Mechanism, port: u16) -> 
             kept.extend(run_later.iter().map(|name| beside(name)));
         }
         kept.iter().for_each(|path| write(path, "mine"));
+        // What no record holds: a large program, and a link to one.
+        let (large, linked) = (beside("large.sh"), beside("linked.sh"));
+        write(&large, &"x".repeat(2 << 20));
+        let _ = std::os::unix::fs::symlink(home.join(".bashrc"), &linked);
         write(beside(data.0), "mine");
         let (outcome, said) = run(&plan(places, mechanism, Role::Agent(kind), login, port));
         let now = fs::read_to_string(&path).unwrap();
-        let changed: Vec<_> =
+        let mut changed: Vec<_> =
             kept.iter().filter(|path| fs::read_to_string(path).ok().as_deref() != Some("mine")).collect();
+        changed.extend((fs::metadata(&large).unwrap().len() != 2 << 20).then_some(&large));
+        changed.extend((fs::read_link(&linked).ok() != Some(home.join(".bashrc").into())).then_some(&linked));
         let link = beside(data.1).join("planted");
         let is_written = fs::read_to_string(beside(data.0)).unwrap() != "mine";
         let is_removed =
@@ -278,6 +289,82 @@ fn logins(home: &Utf8Path, places: &Places, mechanism: Mechanism, port: u16) -> 
         println!("{mechanism:?} {login}: {now}{}", if is_right { "" } else { &wrong });
     }
     failed
+}
+
+/// The agent of one loop plants a file; when another sandbox has started, the first ends, and the other agent plants it again.
+fn two_at_once(places: &Places, mechanism: Mechanism, port: u16) -> u32 {
+    let planted = places.home.join(".claude/.config.json");
+    let _ = fs::remove_file(&planted);
+    for sign in ["first", "second"] {
+        let _ = fs::remove_file(places.worktree.join(sign));
+    }
+    let plan = |attempt| plan(places, mechanism, Role::Agent(AgentKind::Claude), attempt, port);
+    let (one, two) = std::thread::scope(|scope| {
+        let one = scope.spawn(|| run(&plan("plant-first")));
+        attack::wait_for("the first agent", || places.worktree.join("first").exists()).unwrap();
+        (run(&plan("plant-second")), one.join().unwrap())
+    });
+    let is_right = [&one, &two].iter().all(|(outcome, said)| {
+        *outcome == Outcome::Open && said.contains(&format!("{planted} is protected"))
+    }) && !planted.exists();
+    println!("{mechanism:?} two loops at once: {}", if is_right { "put aside" } else { "<-- WRONG" });
+    if !is_right {
+        println!("{}\n{}", one.1, two.1);
+    }
+    u32::from(!is_right)
+}
+
+/// No rights that a killed agent took from folders, and none that it gave to files that are made there, keep later sandboxes
+/// from being made, or leave anything there.
+fn started_nevertheless(places: &Places, mechanism: Mechanism, port: u16) -> u32 {
+    let git = &places.git.as_ref().unwrap().common;
+    let folders = ["modules/lib", "objects/info", "objects", ""].map(|name| git.join(name));
+    let folders = [&folders[..], &[places.home.join(".claude")]].concat();
+    let mode = |mode| {
+        for folder in &folders {
+            fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    let run = |attempt| run(&plan(places, mechanism, Role::Agent(AgentKind::Claude), attempt, port));
+    // One in which the first one's path is too long.
+    let long = git.join("modules").join("n".repeat(255));
+    let mut too_long = places.clone();
+    too_long.modules.push(long.join("n".repeat(255)).join("n/".repeat(1800)));
+    let kept = protected(&places.git.as_ref().unwrap().own, &places.worktree);
+    let mut wrong = Vec::new();
+    mode(0o000);
+    let after_modes = run("write-worktree");
+    mode(0o755);
+    let rights = run("leave-rights");
+    let after_rights = run("write-worktree");
+    let _ = rustix::fs::removexattr(git.as_str(), attack::RIGHTS);
+    let after_long =
+        crate::run(&plan(&too_long, mechanism, Role::Agent(AgentKind::Claude), "write-worktree", port));
+    for (what, (outcome, said)) in [
+        ("modes", after_modes),
+        ("leave rights", rights),
+        ("rights", after_rights),
+        ("a long path", after_long),
+    ] {
+        if outcome != Outcome::Open {
+            wrong.push(format!("{what}: {outcome:?} {said}"));
+        }
+    }
+    for name in ["commondir", "config.worktree", "remotes", "objects/info/alternates"] {
+        let is_users = name == "config.worktree";
+        if git.join(name).symlink_metadata().is_ok() != is_users {
+            wrong.push(format!("{name} is left, or gone"));
+        }
+    }
+    if kept != protected(&places.git.as_ref().unwrap().own, &places.worktree) {
+        wrong.push("what is protected is not as before".to_owned());
+    }
+    println!(
+        "{mechanism:?} after rights were taken: {}",
+        if wrong.is_empty() { "started" } else { "<-- WRONG" }
+    );
+    wrong.iter().for_each(|wrong| println!("{wrong}"));
+    u32::from(!wrong.is_empty())
 }
 
 fn plan(places: &Places, mechanism: Mechanism, role: Role, attempt: &str, port: u16) -> Plan {
@@ -296,7 +383,8 @@ fn plan(places: &Places, mechanism: Mechanism, role: Role, attempt: &str, port: 
     env.push(("HOME".to_owned(), home.to_string()));
     env.extend(temporary_variables(&policy));
     let listen = if spec.has_network() { vec![PROXY_PORT] } else { Vec::new() };
-    let (dir, records) = (places.worktree.clone(), Some(home.join("records")));
+    let records = RecordFolders { of_loop: home.join("records"), of_user: home.join("all-records") };
+    let (dir, records) = (places.worktree.clone(), Some(records));
     Plan { argv: argv.map(str::to_owned).into(), dir, env, policy, listen, records }
 }
 

@@ -20,7 +20,7 @@ pub(crate) use line::Hash;
 pub(crate) use reader::SignedLine;
 pub use reader::{
     ForeignJournal, Mark, Snapshot, Tail, Whole, check_copy, departed, first_line, has_left, held, marks,
-    read, read_as, read_believed, read_signed, records, records_as, spec, spec_of, whole,
+    read, read_as, read_believed, read_signed, records, records_as, records_in, spec, spec_of, whole,
 };
 pub use witness::{Unreplicated, Witness};
 pub use write::{Batch, Journal, MOST_RESTORED};

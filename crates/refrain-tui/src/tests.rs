@@ -372,6 +372,17 @@ fn a_plan_fits_its_screen(#[case] width: u16, #[case] height: u16) {
 }
 
 #[test]
+fn a_plan_asks_nothing_so_no_answer_is_asked_for() {
+    let mut model = opened_plan(ART);
+    for _ in ["opened", "in the list"] {
+        assert_eq!((press(&mut model, "a"), &model.asking), (Vec::new(), &None));
+        let shown = screen(&mut model, 100, 24);
+        assert!(shown.contains("plan x asks nothing; s sends a text to its agents, r resumes it"), "{shown}");
+        press(&mut model, "h");
+    }
+}
+
+#[test]
 fn the_critical_path_of_a_plan_is_shown_on_a_low_screen_too() {
     let mut model = opened_plan(ART);
     press(&mut model, "\t");

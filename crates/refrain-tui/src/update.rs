@@ -263,10 +263,7 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Some(key) => ask(model, Dialog::Line(InputPurpose::Steer(key), Input::default())),
             None => Vec::new(),
         },
-        KeyCode::Char('a') => match model.meant() {
-            Some(key) => ask(model, Dialog::Line(InputPurpose::Answer(key), Input::default())),
-            None => Vec::new(),
-        },
+        KeyCode::Char('a') => ask_for_answer(model),
         KeyCode::Char('d') => read(model, LoopText::Changes),
         KeyCode::Char('l') => read(model, LoopText::LatestOutput),
         KeyCode::Char('m') => match model.meant() {
@@ -309,6 +306,21 @@ fn ask_for_approval(model: &mut Model) -> Vec<Effect> {
         }
         Some(OpenView::Plan(_) | OpenView::Log(_)) => Vec::new(),
     }
+}
+
+/// A plan asks nothing, so there is no text to ask for.
+fn ask_for_answer(model: &mut Model) -> Vec<Effect> {
+    let Some(key) = model.meant() else { return Vec::new() };
+    let is_plan = match model.opened.last() {
+        Some(opened) => matches!(opened, OpenView::Plan(_)),
+        None => model.glimpse(&key).is_some_and(|row| row.kind == Kind::Plan),
+    };
+    if is_plan {
+        let why = format!("plan {} asks nothing; s sends a text to its agents, r resumes it", key.id);
+        model.said = Some((why, true));
+        return Vec::new();
+    }
+    ask(model, Dialog::Line(InputPurpose::Answer(key), Input::default()))
 }
 
 /// Asks it of all that are meant; the marks are used up.

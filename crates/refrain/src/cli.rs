@@ -26,7 +26,7 @@ use crate::{cmd, out, unknown_verb};
 struct Cli<V: Subcommand> {
     /// Run as if started in DIR
     #[arg(short = 'C', id = "run-in", value_name = "DIR", global = true)]
-    run_in: Option<Utf8PathBuf>,
+    run_in: Vec<Utf8PathBuf>,
     #[command(subcommand)]
     verb: V,
 }
@@ -123,7 +123,7 @@ enum ShownVerb {
     Serve(cmd::connect::serve::Args),
     /// Run loops on many machines: refrain start --on fleet
     ///
-    /// Another program does that, refrain-fleet, which stands beside this one or in PATH. See refrain docs fleet.
+    /// It needs the program refrain-fleet, in the same folder as refrain or in PATH. See refrain docs fleet.
     #[command(
         after_help = "Examples:\n  refrain fleet dev\n  refrain start --on fleet --agent claude \"Fix the failing test.\""
     )]
@@ -184,8 +184,8 @@ enum LoopVerb {
     /// Approve the result that a loop waits with, and let it finish
     ///
     /// A loop that was started with --require-approval waits when all its gates have passed. It is blocked, and status says how to
-    /// see what it changed. If the work has changed meanwhile, the gates run on it and you are asked again. To send it back:
-    /// refrain steer ID TEXT, then refrain resume ID.
+    /// see what it changed. If the work has changed meanwhile, the gates run on it and you are asked again. status also says
+    /// how to send it back.
     Approve(cmd::control::approve::Args),
     /// Answer a loop's question, and continue the loop
     ///
@@ -220,11 +220,12 @@ enum LoopVerb {
     /// Archive a stopped loop and free its name
     ///
     /// Its status, logs and report stay. `refrain resume` brings it back if it can continue; a completed or cancelled loop cannot.
+    /// `refrain list --archived` lists archived loops.
     Archive(cmd::control::archive::Args),
     /// Verify the journal of a loop or plan, with its logs and commits
     ///
-    /// It uses no network. If anything differs from the journal, the exit code is 1. What cannot be checked any more, because it was
-    /// deleted or git has cleaned it up, is listed separately.
+    /// It uses no network. If anything differs from the journal, or a log of a loop that is not archived is missing, the exit code is 1.
+    /// Logs of an archived loop that were removed, and commits that git has cleaned up, are listed separately.
     Verify(cmd::inspect::verify::Args),
     /// Show what a loop changed or a plan landed, live or after its end
     ///
@@ -252,7 +253,8 @@ enum LoopVerb {
     ///
     /// It lists worktrees and branches of loops that are over, unused worktrees for tasks, clean checkouts, recorded output of loops
     /// that are archived for 30 days, what was discarded 30 days ago, loops at git remotes that left here and are over, and folders of
-    /// `refrain demo`. On a terminal it asks before it removes them. Work that is not merged, and what a loop or plan can continue with, stays.
+    /// `refrain demo`. On a terminal it asks before it removes them. Work that is not merged, and what a loop or plan can continue with,
+    /// stays. A worktree of a project that is gone or was moved is only named.
     Gc(cmd::control::gc::Args),
     /// Report what a loop or plan was asked, claimed, proved and used
     ///
@@ -300,7 +302,8 @@ pub(crate) fn run() -> ExitCode {
     // A script waits for what is only looked at; a change is made whether or not its message can be written.
     let only_prints = cli.verb.action() == Action::Look;
     let ran = typed.check().and_then(|()| {
-        let context = Context { typed, ..read_environment(cli.run_in)? };
+        let context =
+            Context { typed, ..read_environment(cli.run_in.into_iter().reduce(|dir, next| dir.join(next)))? };
         if cli.verb.needs_home() {
             check_homes(&context)?;
         }

@@ -73,7 +73,11 @@ pub(crate) fn print_part(text: &str) -> bool {
 
 /// Prints on standard error what failed and what to do next; returns the exit code.
 pub(crate) fn report(error: &RequestError) -> ExitCode {
-    tell_line("", &format!("refrain: {}", error.message()));
+    let message = error.message();
+    let mut lines = message.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    tell_line("", &format!("refrain: {}", lines.next().unwrap_or_default()));
+    // What git said has lines of its own. None of them can look like a message or a hint of Refrain's.
+    lines.for_each(|line| tell_line("    ", &line.replace('\t', "  ")));
     for hint in error.hints() {
         tell_line("  ", &hint);
     }

@@ -217,8 +217,7 @@ pub(crate) fn print_damaged(
 
 /// The error of a verb with several candidates: each with its status, and what to type.
 pub(crate) fn several(verb: &str, kind: &str, found: &[(&LoopId, String)]) -> RequestError {
-    let error =
-        RequestError::usage(format!("{} needs an ID: {} {kind} can be meant", bare(verb), found.len()));
+    let error = RequestError::usage(format!("{} needs an ID: {} {kind} match", bare(verb), found.len()));
     let error = match found.len() {
         0..=SHOWN => error,
         _ => error.hint("the last of them; refrain list shows all:"),

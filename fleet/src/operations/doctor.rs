@@ -3,7 +3,7 @@
 use refrain_app::{Context, RequestError};
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_core::view::garbage::size;
-use refrain_engine::now;
+use refrain_engine::{chain, now};
 use temporalio_client::grpc::WorkflowService;
 use temporalio_client::tonic::{Code, IntoRequest};
 use temporalio_client::{Client, NamespacedClient};
@@ -16,7 +16,7 @@ use super::rights::{Bench, Lacking, rates};
 use super::roster::{RosterRow, roster};
 use crate::say;
 use crate::settings::{Settings, failed};
-use crate::shared::labels;
+use crate::shared::{labels, logs};
 
 /// How far the clock of a worker may be from this one, in seconds.
 const CLOCKS: i64 = 10;
@@ -28,6 +28,7 @@ pub(crate) async fn run(context: &Context) -> Result<(), RequestError> {
     let settings = Settings::read(context)?;
     settings.terms()?;
     let mut found = vec![state(context, &settings)];
+    found.extend(of_logs(&settings).await);
     match settings.connect("refrain").await {
         Ok(client) => found.extend(of_server(&settings, &client).await?),
         Err(error) => {
@@ -61,6 +62,25 @@ fn state(context: &Context, settings: &Settings) -> Finding {
         ),
     };
     finding.about(remote)
+}
+
+/// Whether long logs can be kept where the configuration says.
+async fn of_logs(settings: &Settings) -> Option<Finding> {
+    let advice = "[fleet] blobs: a folder that is there, or a bucket and the variables of AWS that open it";
+    let store = match logs::store(settings) {
+        Ok(store) => store?,
+        Err(error) => return Some(Finding::problem(Subject::State, error.line(), advice)),
+    };
+    let address = store.address().to_owned();
+    let tried = tokio::task::spawn_blocking(move || logs::check(store.as_ref())).await;
+    Some(match tried {
+        Ok(Ok(())) => Finding::ok(Subject::State, "long logs can be kept there").about(address),
+        Ok(Err(why)) => {
+            Finding::problem(Subject::State, format!("long logs cannot be kept there: {why}"), advice)
+                .about(address)
+        }
+        Err(error) => Finding::problem(Subject::State, chain(&error), advice).about(address),
+    })
 }
 
 /// What the server is; what it lacks if it cannot serve.

@@ -2,4 +2,5 @@
 
 pub(crate) mod accounts;
 pub(crate) mod labels;
+pub(crate) mod logs;
 pub(crate) mod money;

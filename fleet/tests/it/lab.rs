@@ -1,5 +1,8 @@
 //! A fleet on this machine: a server, a state repository, the person's machine and workers.
 
+pub(crate) mod bucket;
+pub(crate) mod link;
+
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -293,7 +296,7 @@ impl Lab {
     }
 }
 
-fn wait_until_ready(worker: &Session) {
+pub(crate) fn wait_until_ready(worker: &Session) {
     let is_ready = || worker.stderr().contains("loops at a time").then_some(());
     let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         within(LONG, "the worker is ready", is_ready)

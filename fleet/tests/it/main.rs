@@ -10,7 +10,7 @@ mod hostile;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
-mod link;
+mod logs;
 #[cfg(test)]
 mod loops;
 #[cfg(test)]

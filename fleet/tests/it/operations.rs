@@ -196,3 +196,80 @@ fn a_loop_that_is_over_loses_its_references_once_its_result_was_fetched() {
     within(LONG, "its worktree is removed", || worker.stderr().contains("job: it is over").then_some(()));
     assert!(!worker.stderr().contains("capped"), "{}", worker.stderr());
 }
+
+/// The loops at the git remote that `refrain gc` lists, at a time so many days from now.
+fn garbage_in(lab: &Lab, days: u32) -> Vec<String> {
+    let mut gc = lab.person.command(&["gc", "--json"]);
+    if days > 0 {
+        let preloads = lab.person.tool("faketime", &["-f", "+1d", "sh", "-c", "echo $LD_PRELOAD"]);
+        let library = preloads.run().with_code(0).stdout.trim().to_owned();
+        gc = gc.env("LD_PRELOAD", &library).env("FAKETIME", &format!("+{days}d"));
+        gc = gc.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("DONT_FAKE_MONOTONIC", "1");
+    }
+    let rows = gc.run().with_code(0).json();
+    let there = rows.as_array().unwrap().iter().filter(|row| row["kind"] == "remote");
+    there.map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Fetches the loop's branch.
+fn fetch(lab: &Lab) {
+    let branch = lab.person.git(&["-C", &lab.state, "branch", "--list", "*job*", "--format=%(refname)"]);
+    lab.person.git(&["fetch", "--quiet", &lab.state, &format!("{}:refs/heads/result", branch.trim())]);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn what_a_key_ended_that_is_not_trusted_keeps_its_references() {
+    let lab = Lab::new();
+    lab.start("job", &script(2, 0), &[]);
+    // A worker with a key of its own. It trusts the person, and the person does not trust it.
+    let trust = |machine: &Sandbox, key: &str| {
+        let path = machine.root().join("home/config/refrain/config.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        write(&path, format!("{text}\n[trust]\nsigners = [\"{key}\"]\n"));
+    };
+    let signed = |journal: Vec<Value>| {
+        let mut keys =
+            journal.into_iter().rev().filter_map(|line| line["signature"]["key"].as_str().map(str::to_owned));
+        keys.next().expect("something is signed")
+    };
+    let machine = lab.machine("w1");
+    std::fs::remove_dir_all(machine.root().join("home/state")).unwrap();
+    trust(&machine, &signed(lab.person.journal("job")));
+    let _worker = lab.work(&machine, &[]);
+    lab.wait_for_status("job", "completed");
+    fetch(&lab);
+    assert_eq!(garbage_in(&lab, 0), Vec::<String>::new(), "its end may be forged");
+    lab.person.refrain(&["gc", "--yes"]).with_code(0);
+    let references = lab.person.git(&["-C", &lab.state, "for-each-ref", "refs/refrain/job"]);
+    assert_eq!(references.lines().count(), 1, "{references}");
+    let copy = lab.person.project().join(".git/refrain/mirrors/loops/job/journal.jsonl");
+    let lines = std::fs::read_to_string(copy).unwrap();
+    trust(&lab.person, &signed(lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()));
+    assert_eq!(garbage_in(&lab, 0), [format!("refs/refrain/job at {}", lab.state)]);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn a_result_that_was_not_fetched_keeps_its_references_for_thirty_days() {
+    let lab = Lab::new();
+    if lab.person.tool("sh", &["-c", "command -v faketime"]).run().code != 0 {
+        println!("skipped: no faketime; Debian's package faketime has it");
+        return;
+    }
+    let machine = lab.machine("w1");
+    let _worker = lab.work(&machine, &[]);
+    lab.start("job", &script(2, 0), &[]);
+    lab.wait_for_status("job", "completed");
+    assert_eq!(garbage_in(&lab, 29), Vec::<String>::new());
+    let over = [format!("refs/refrain/job at {}", lab.state)];
+    assert_eq!(garbage_in(&lab, 31), over, "its branch at the git remote has the work");
+    let branch =
+        lab.person.git(&["-C", &lab.state, "branch", "--list", "*job*", "--format=%(refname:short)"]);
+    lab.person.git(&["-C", &lab.state, "branch", "-D", branch.trim()]);
+    assert_eq!(garbage_in(&lab, 31), Vec::<String>::new(), "now only the references have it");
+    // Here it would be safe, whatever the day.
+    lab.person.git(&["fetch", "--quiet", &lab.state, "refs/refrain/job/journal"]);
+    lab.person.git(&["branch", "result", "FETCH_HEAD"]);
+    assert_eq!(garbage_in(&lab, 0), over);
+}

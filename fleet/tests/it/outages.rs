@@ -5,8 +5,8 @@ use std::time::Instant;
 use serde_json::Value;
 use testkit::{Signal, eventually, within};
 
+use crate::lab::link::{Link, Passes};
 use crate::lab::{LEASE, LONG, Lab, hold, script};
-use crate::link::{Link, Passes};
 
 #[test]
 #[ignore = "needs a server: cargo xtask e2e fleet"]

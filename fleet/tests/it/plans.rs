@@ -12,11 +12,11 @@ use crate::lab::{LEASE, LONG, Lab, hold};
 const LONGER: Duration = Duration::from_secs(300);
 
 /// Speaks the dialect of Claude Code as far as the money goes: each answer costs half a dollar. It hangs where the file `hold`
-/// of its machine's notes is.
+/// of its machine's notes is, or that for its task.
 const AGENT: &str = r#"cat > /dev/null
 task=$(git branch --show-current); task=${task##*/}; number=${task%%-*}
 echo "$number $REFRAIN_ITERATION.$REFRAIN_ATTEMPT" >> $NOTES/attempts
-if [ -e $NOTES/hold ]; then echo held >> $NOTES/held; exec sleep 1000; fi
+if [ -e $NOTES/hold ] || [ -e $NOTES/hold$number ]; then echo held >> $NOTES/held; exec sleep 1000; fi
 echo "$number" > "f$number.txt"
 printf '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"session_id":"s%s","result":"TASK_COMPLETE","total_cost_usd":0.5,"usage":{"input_tokens":900,"output_tokens":50},"terminal_reason":"completed"}\n' "$number""#;
 
@@ -190,6 +190,33 @@ fn tasks_go_on_while_the_plan_is_away_and_it_continues() {
     person.refrain(&["gc", "--yes"]).with_code(0);
     assert_eq!((garbage(), references()), (0, 0));
     planned.assert_whole();
+    end(worker);
+    planned.no_process_is_left(&[&machine]);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn the_references_of_a_task_that_is_done_stay_until_its_plan_is_over() {
+    let planned = Planned::new(2);
+    let machine = planned.machine("w1");
+    let worker = planned.lab.work(&machine, &[]);
+    write(&machine.root().join("notes/hold2"), "");
+    let plan = planned.run(&["--jobs", "2"]);
+    machine.wait_for_note("held");
+    let landed = || (planned.status()["tasks_done"] == 1).then_some(());
+    let waited =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| within(LONG, "task 1 landed", landed)));
+    waited.unwrap_or_else(|_| panic!("task 1 did not land: {:#}\n{}", planned.status(), worker.stderr()));
+    let person = &planned.lab.person;
+    let garbage = || person.refrain(&["gc", "--json"]).with_code(0).stdout.matches("refs/refrain/").count();
+    assert_eq!(garbage(), 0, "the plan is driven");
+    plan.kill();
+    assert_eq!((planned.status()["status"].as_str(), garbage()), (Some("crashed"), 0), "it may continue");
+    person.refrain(&["gc", "--yes"]).with_code(0);
+    let references = person.git(&["-C", &planned.lab.state, "for-each-ref", "refs/refrain"]);
+    assert_eq!(references.lines().count(), 2, "{references}");
+    person.refrain(&["plan", "cancel", "x", "--now"]).with_code(0);
+    within(LONG, "all is garbage once the plan is over", || (garbage() == 2).then_some(()));
     end(worker);
     planned.no_process_is_left(&[&machine]);
 }

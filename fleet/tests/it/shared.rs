@@ -247,3 +247,30 @@ fn loops_are_listed_by_where_they_are() {
     let refused = lab.person.refrain(&["fleet", "list", "--project", "a\" OR \"\" = \""]).with_code(2);
     assert!(refused.stderr.contains("without quotes"), "{}", refused.stderr);
 }
+
+#[test]
+#[ignore = "needs a server: cargo xtask e2e fleet"]
+fn a_server_that_lost_everything_gets_its_loops_again_and_counts_their_money_from_nothing() {
+    let mut lab = Lab::new();
+    cap(&lab, 2);
+    let agent = lab.person.agent("claude", SPENDS);
+    let machine = machine(&lab, "w1", "claude");
+    let gate = machine.gate("second");
+    let worker = lab.work(&machine, &[]);
+    start(&lab, "a", &agent);
+    machine.wait_for_note("held");
+    lab.kill_server();
+    for end in ["db", "db-shm", "db-wal"] {
+        let _ = fs::remove_file(lab.database().with_extension(end));
+    }
+    lab.start_server();
+    within(LONG, "its worker learns that the server does not know the loop", || {
+        worker.stderr().contains("a: the lease was not renewed in time").then_some(())
+    });
+    fs::remove_file(gate.path()).unwrap();
+    assert_eq!(cost(&lab.status("a")), 0.5);
+    lab.person.refrain(&["resume", "a"]).with_code(0);
+    let ended = lab.wait_for_status("a", "budget-exceeded");
+    // The half dollar of the first attempt is in the journal, and not in the new ledger.
+    assert_eq!(cost(&ended), 2.5, "{ended:#}");
+}

@@ -14,7 +14,7 @@ use super::{heading, values};
 pub struct BeginArgs {
     #[command(flatten)]
     pub task: TaskArgs,
-    /// Your own instructions, after everything else in the prompt
+    /// Your own instructions, in the prompt after the goal
     #[arg(help_heading = heading::RUN, long, value_name = "TEXT", allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
     pub directions: Option<String>,
     /// The loop's id [default: made from the command]

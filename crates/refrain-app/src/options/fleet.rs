@@ -160,7 +160,7 @@ pub struct WorkerArgs {
     /// How many loops it drives at a time [default: 2]
     #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=1000_u32))]
     pub slots: Option<u32>,
-    /// Of the agents that the configuration allows, only these kinds
+    /// Only these of the agents that the configuration allows
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub agents: Vec<AgentKind>,
     /// The pool that it serves, in place of those of the configuration

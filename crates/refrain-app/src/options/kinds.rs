@@ -111,9 +111,9 @@ impl From<Format> for OutputFormat {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnOff {
-    /// It is
+    /// Use and add them
     On,
-    /// It is not
+    /// Do neither
     Off,
 }
 

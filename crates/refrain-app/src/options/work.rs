@@ -136,7 +136,7 @@ pub struct WorkArgs {
     pub reviews: ReviewArgs,
     #[command(flatten)]
     pub stuck: StuckArgs,
-    /// Whether it uses and adds memories of loops [default: on for known agents, off for commands]
+    /// Whether the loop uses and adds memories [default: on for known agents, off for commands]
     #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHETHER")]
     pub memory: Option<OnOff>,
     /// Give it your prompt alone, in every iteration

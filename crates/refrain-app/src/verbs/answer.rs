@@ -5,6 +5,7 @@ use refrain_core::r#loop::Grant;
 use refrain_core::view::StatusWord;
 use refrain_engine::{EngineError, LoopRequest, Runner, Service};
 
+use super::approve::how_to_decide;
 use super::resume::{self, ResumeOutcome, notify};
 use super::steer::{Steering, steer};
 use super::{Slow, start};
@@ -34,12 +35,9 @@ pub fn answer(
     let state = service.state(id)?;
     let instead = match status.status {
         _ if status.question.is_some() => None,
-        _ if state.awaits_approval().is_some() => Some((
-            ": it waits for an approval",
-            format!(
-                "refrain approve {id}; or, to send it back: refrain steer {id} TEXT, then refrain resume {id}"
-            ),
-        )),
+        _ if state.awaits_approval().is_some() => {
+            Some((": it waits for an approval", how_to_decide(&status)))
+        }
         // It may end with this very attempt, and no agent would get the text.
         _ if !has_stopped => Some(("", format!("refrain steer {id} TEXT sends a text to its agent"))),
         StatusWord::Crashed | StatusWord::Paused => Some((

@@ -87,5 +87,10 @@ pub fn refuse_by_accident(status: &Status) -> Result<(), RequestError> {
         return Ok(());
     }
     let error = RequestError::new(Code::Refused, format!("{id} waits for approval, and would be sent back"));
-    Err(error.hint(format!("refrain approve {id}")).hint(format!("or, to send it back: refrain resume {id}")))
+    Err(error.hint(how_to_decide(status)))
+}
+
+/// How to approve a loop that waits for that, or to send it back: with what it needs to continue.
+pub(crate) fn how_to_decide(status: &Status) -> String {
+    status.needs.clone().unwrap_or_else(|| format!("refrain approve {}", status.id))
 }

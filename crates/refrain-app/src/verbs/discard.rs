@@ -11,13 +11,9 @@ pub fn discard(context: &Context, service: &Service, id: &LoopId) -> Result<Disc
     service.discard(id, context.caller.asker())?.map_err(|refusal| match refusal {
         DiscardRefusal::Running => RequestError::new(Code::Refused, format!("{id} has not stopped"))
             .hint(format!("refrain cancel {id} --now, then refrain discard {id}")),
-        DiscardRefusal::Archived => {
-            let error =
-                RequestError::new(Code::NotFound, format!("{id} is archived, and cannot be discarded"));
-            match service.discarded(id) {
-                Some(reference) => error.hint(brings_back(id, None, &reference)),
-                None => error.hint(format!("refrain status {id} shows it")),
-            }
+        DiscardRefusal::Archived { branch } => {
+            RequestError::new(Code::Refused, format!("{id} is archived already; its branch {branch} is kept"))
+                .hint(format!("git branch -D {branch} removes it"))
         }
         DiscardRefusal::CheckedOut { branch, worktree } => {
             RequestError::new(Code::Refused, format!("branch {branch} of {id} is checked out in {worktree}"))

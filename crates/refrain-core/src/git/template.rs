@@ -22,7 +22,7 @@ pub enum TemplateError {
     #[error("a template cannot be empty")]
     Empty,
     #[error(
-        "{{{0}}} stands for nothing; accepted: {{loop}}, {{iteration}}, {{max}}, {{summary}} and {{timestamp}}"
+        "{{{0}}} stands for nothing; accepted: {{loop}} and {{timestamp}}, in a message also {{iteration}}, {{max}} and {{summary}}"
     )]
     Unknown(String),
     #[error("a {{ is not closed in {0:?}")]
@@ -184,7 +184,7 @@ mod tests {
             (" ", "a template cannot be empty"),
             (
                 "{iteratoin}",
-                "{iteratoin} stands for nothing; accepted: {loop}, {iteration}, {max}, {summary} and {timestamp}",
+                "{iteratoin} stands for nothing; accepted: {loop} and {timestamp}, in a message also {iteration}, {max} and {summary}",
             ),
             ("a {loop", "a { is not closed in \"a {loop\""),
         ] {

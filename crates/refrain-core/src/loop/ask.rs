@@ -9,6 +9,7 @@ use crate::git::Oid;
 use crate::machine::{MAX_STEERING, MachineEnd, Refusal, check_steering};
 use crate::sandbox::SandboxSpec;
 use crate::spec::{AgentSpec, Limits, Millis, OutputFormat};
+use crate::text::printable;
 
 pub use queued::{QueuedEffect, QueuedRequest};
 
@@ -120,7 +121,8 @@ impl LoopState {
 
     /// The same, with a person's approval of what the loop waits with: of the tree whose name begins like this, if one
     /// is named.
-    /// Errors: A [`Refusal`] if it waits for no approval, or with another tree, or would stop again at once.
+    /// Errors: A [`Refusal`] if it waits for no approval, or with another tree, or a text for its agent is queued, or it
+    /// would stop again at once.
     pub fn approve(&self, grant: &Grant, named: Option<&str>) -> Result<Option<Event>, Refusal> {
         self.check_here()?;
         let end = self.ended.map(|ended| ended.end);
@@ -135,6 +137,9 @@ impl LoopState {
         if let Some(asked) = named.filter(|named| !is_it(named)) {
             let waits = tree.map_or_else(|| "no tree".to_owned(), |tree| format!("tree {tree}"));
             return Err(Refusal::AnotherTree { waits, asked: asked.to_owned() });
+        }
+        if let Some(said) = self.steering.first() {
+            return Err(Refusal::TextQueued(printable(&said.text).into_owned()));
         }
         self.let_go_on(grant, Some(approved))
     }

@@ -12,7 +12,7 @@ pub enum Refusal {
     Immovable(String),
     #[error("it has stopped already ({0})")]
     Stopped(&'static str),
-    #[error("it would stop at once: {used}; grant it more in all with {flag}")]
+    #[error("it would stop at once: {used}; give it a larger total with {flag}")]
     NothingGranted {
         /// How much is used, or would be by one more iteration.
         used: String,
@@ -31,6 +31,9 @@ pub enum Refusal {
     Unreported { agent: AgentKind, what: &'static str, flag: &'static str },
     #[error("it does not wait for approval: it is {0}")]
     NotAsked(&'static str),
+    /// To approve would end the loop before any agent gets this text.
+    #[error("its agent has not had the text that is queued: {0}")]
+    TextQueued(String),
     #[error("{waits} waits for approval, not tree {asked}")]
     AnotherTree { waits: String, asked: String },
     #[error("{asked} bytes of steering are too many; accepted: 1 to {MAX_STEERING}")]

@@ -56,6 +56,13 @@ impl PlanCheck {
             problems,
         }
     }
+
+    /// The same of a plan that cannot begin in this project as it is now.
+    pub fn that_cannot_begin(mut self, why: &str) -> Self {
+        let text = format!("it cannot begin here: {why}");
+        self.problems.insert(0, PlanProblem { kind: "cannot-begin", error: true, tasks: Vec::new(), text });
+        Self { ok: false, ..self }
+    }
 }
 
 impl PlanProblem {

@@ -107,9 +107,7 @@ pub fn fault(text: &str, id: &LoopId) -> Option<StatusFault> {
 fn read(text: &str, id: &LoopId) -> Result<Option<WorkStatus>, StatusFault> {
     let has_matter = front_matter(text).is_some();
     let Some(keys) = keys(text) else { return Ok(None) };
-    let is_yaml = |line: &&str| !line.starts_with(QUESTION);
-    let yaml: String = text[keys].split_inclusive('\n').filter(is_yaml).collect();
-    match serde_saphyr::from_str::<FrontMatter>(&yaml) {
+    match serde_saphyr::from_str::<FrontMatter>(&without_question(&text[keys])) {
         Err(_) if has_matter => Err(StatusFault::UnknownStatus),
         Err(_) => Ok(None),
         Ok(FrontMatter { status: WorkStatus::InProgress, .. }) => Ok(Some(WorkStatus::InProgress)),
@@ -141,10 +139,33 @@ pub fn needs(text: &str) -> Option<String> {
     section("Notes").or_else(|| section("Next Action"))
 }
 
+/// The last question: on the line of its key, and on the lines after it that continue it.
 fn question(text: &str) -> Option<String> {
-    let question = text.lines().filter_map(|line| line.strip_prefix(QUESTION)).next_back()?;
-    let words = squeeze(&printable(question.trim().trim_matches(['"', '\''])));
+    let (at, _) = text.lines().enumerate().filter(|(_, line)| line.starts_with(QUESTION)).last()?;
+    let mut lines = text.lines().skip(at);
+    let first = lines.next()?.strip_prefix(QUESTION)?.trim();
+    // `|` and `>-` begin a text of several lines.
+    let is_sign =
+        first.starts_with(['|', '>']) && first[1..].bytes().all(|byte| b"+-123456789".contains(&byte));
+    let first = if is_sign { "" } else { first };
+    let all: Vec<&str> = std::iter::once(first).chain(lines.take_while(|line| continues(line))).collect();
+    let words = squeeze(&printable(all.join(" ").trim().trim_matches(['"', '\''])));
     (!words.is_empty()).then_some(words)
+}
+
+/// The keys less the question and what continues it.
+fn without_question(keys: &str) -> String {
+    let mut is_question = false;
+    let is_other = |line: &&str| {
+        is_question = line.starts_with(QUESTION) || (is_question && continues(line));
+        !is_question
+    };
+    keys.split_inclusive('\n').filter(is_other).collect()
+}
+
+/// Whether a line belongs to the key before it: it is indented or empty.
+fn continues(line: &str) -> bool {
+    line.starts_with([' ', '\t']) || line.trim().is_empty()
 }
 
 /// The file with another status, every other byte as it was; nothing if there is no status line.
@@ -221,9 +242,14 @@ fn keys(text: &str) -> Option<std::ops::Range<usize>> {
         !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let start = bom(text);
-    let lines = || text[start..].split_inclusive('\n').take_while(is_key);
-    let length: usize = lines().map(str::len).sum();
-    lines().any(|line| line.starts_with(STATUS)).then_some(start..start + length)
+    let mut is_question = false;
+    let belongs = |line: &&str| {
+        is_question = line.starts_with(QUESTION) || (is_question && continues(line));
+        is_question || is_key(line)
+    };
+    let lines: Vec<&str> = text[start..].split_inclusive('\n').take_while(belongs).collect();
+    let length: usize = lines.iter().map(|line| line.len()).sum();
+    lines.iter().any(|line| line.starts_with(STATUS)).then_some(start..start + length)
 }
 
 /// The length of the byte order mark.
@@ -296,6 +322,15 @@ mod tests {
         assert_eq!(status(text, &id()), Some(WorkStatus::Blocked));
         assert_eq!(needs(text).as_deref(), Some("Which: A or \"B\"? {"));
         assert_eq!(needs(&text.replace("Which: A or \"B\"? {", "\"\"")).as_deref(), Some("x"));
+        for question in ["|\n  A\n\n  or B?\n", ">-\n  A\n  or B?\n", "A\n  or B?\n", "\"A\n  or B?\"\n"] {
+            for text in [
+                format!("---\nloop_id: a\nquestion: {question}status: blocked\n---\n\n# Notes\n\nx\n"),
+                format!("status: blocked\nquestion: {question}"),
+            ] {
+                assert_eq!(status(&text, &id()), Some(WorkStatus::Blocked), "{text}");
+                assert_eq!(needs(&text).as_deref(), Some("A or B?"), "{text}");
+            }
+        }
         let outside = "---\nloop_id: a\nstatus: blocked\n---\n\n# Notes\n\nx\nquestion: A or B?\n";
         assert_eq!(needs(outside).as_deref(), Some("A or B?"));
     }

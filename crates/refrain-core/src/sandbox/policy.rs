@@ -51,6 +51,8 @@ pub struct Places {
     pub git: Option<GitFolders>,
     /// Git folders of submodules.
     pub modules: Vec<Utf8PathBuf>,
+    /// The folders that they lie in.
+    pub modules_in: Vec<Utf8PathBuf>,
     /// Refrain's data, state and configuration of the user.
     pub own: Vec<Utf8PathBuf>,
     /// Credentials that are elsewhere than usual.
@@ -274,6 +276,8 @@ fn limit_to_files(policy: &mut Policy, role: Role, places: &Places) {
     // The process could replace a folder in another one by a link.
     let all = policy.write.clone();
     policy.write.retain(|path| !all.iter().any(|other| path != other && path.starts_with(other)));
+    // What is hidden if it is there cannot be hidden if the process makes it.
+    policy.read_only.extend(policy.hide.iter().cloned());
     policy.read_only.retain(|path| policy.write.iter().any(|folder| path.starts_with(folder)));
 }
 
@@ -315,6 +319,8 @@ fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
     for folder in [common].into_iter().chain(own).chain(&places.modules) {
         policy.read_only.push(folder.join(ALTERNATES));
     }
+    // What in there is no git folder now can be made one again.
+    policy.read_only.extend(places.modules_in.iter().cloned());
     for module in &places.modules {
         policy.write.push(module.clone());
         policy.read_only.extend(below(module, &GIT_PROTECTED));

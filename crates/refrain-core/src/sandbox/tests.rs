@@ -11,6 +11,7 @@ fn places() -> Places {
         worktree: "/work/project".into(),
         git: Some(GitFolders { own: "/work/project/.git".into(), common: "/work/project/.git".into() }),
         modules: vec!["/work/project/.git/modules/lib".into()],
+        modules_in: vec!["/work/project/.git/modules".into()],
         own: vec!["/home/ada/.local/state/refrain".into()],
         credentials: vec!["/srv/kube".into()],
         show: vec!["/home/ada/.local/state/refrain/loop/prompt.md".into()],
@@ -74,6 +75,7 @@ const CLAUDE: Role = Role::Agent(AgentKind::Claude);
 #[case("/home/ada/.local/state/bash/history", "hidden", "hidden")]
 #[case("/work/project/.git/refrain/loops", "hidden", "hidden")]
 #[case("/work/project/.git/modules/lib/objects/ab", "writable", "read-only")]
+#[case("/work/project/.git/modules/no-head/config", "read-only", "read-only")]
 #[case("/work/project/.git/modules/lib/config", "read-only", "read-only")]
 #[case("/work/project/.git/modules/lib/hooks/x", "read-only", "read-only")]
 #[case("/tmp/x", "private", "private")]

@@ -121,6 +121,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | Refusal::Immovable(_)
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. }
+            | Refusal::TextQueued(_)
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
             | Refusal::SteeringTooLong { .. }
@@ -143,7 +144,10 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     match word {
         StatusWord::Moved => state.tenure.departure.as_ref().map(|departure| {
             let to = printable(&departure.to);
-            format!("refrain move {id} --from {to} takes it back, unless another machine has taken it over")
+            format!(
+                "refrain move {id} --from {to} takes it back, unless another machine has taken it over; refrain archive {id} \
+                 removes it from the list here"
+            )
         }),
         StatusWord::Crashed if state.cancel.is_some() => Some(format!("refrain cancel {id}")),
         StatusWord::Crashed

@@ -31,6 +31,7 @@ use crate::r#loop::{Attempt, LoopState, QueuedRequest};
 use crate::plan::TaskRef;
 use crate::signature::Remedy;
 use crate::spec::{AgentKind, Limits};
+use crate::text::squeeze;
 
 pub use explanation::blocked;
 pub use group::Group;
@@ -98,6 +99,10 @@ pub struct Status {
     pub working_dir: String,
     /// The branch that the loop works on, where it commits or made it; null where the head is detached.
     pub branch: Option<String>,
+    /// The branch that is checked out in the project (or HEAD), if it has all work of the loop's own branch: it is merged; omitted
+    /// otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<String>,
     /// The tree that was proven.
     pub tree: Option<String>,
     /// Whether the gates passed on more than `tree` has: on changes to files that were changed before the loop, or that may
@@ -372,7 +377,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         started_at: state.started_at,
         updated_at: state.updated_at,
         ended_at: ended.filter(|_| word.has_stopped()).map(|ended| ended.at),
-        reason: explanation::reason(state, word, alive.orphan),
+        reason: squeeze(&explanation::reason(state, word, alive.orphan)),
         needs: explanation::needs(state, word),
         waits_for: waits_for::waits_for(state, word),
         question: explanation::question(state, word),
@@ -399,6 +404,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
             stopped: false,
         }),
         mirrored: None,
+        merged_into: None,
     };
     if alive.stopped {
         say_stopped(status.runner.as_mut(), &mut status.reason, &mut status.needs);

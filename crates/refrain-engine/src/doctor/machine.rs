@@ -23,7 +23,7 @@ pub(super) fn sandbox(service: &Service, variables: bool) -> Vec<Diagnosis> {
     let finding = match (namespaces, files, mode) {
         (_, Err(error), SandboxMode::Files) => {
             let found = format!("no sandbox for files can be made: {error}");
-            Finding::problem(Subject::Sandbox, found, error.cause.remedy())
+            Finding::problem(Subject::Sandbox, found, error.cause.remedy(&error.refusal))
         }
         (_, Ok(()), SandboxMode::Files) => Finding::ok(
             Subject::Sandbox,
@@ -42,7 +42,8 @@ pub(super) fn sandbox(service: &Service, variables: bool) -> Vec<Diagnosis> {
         (Err(error), files, mode) => {
             let less =
                 if files.is_ok() { "; --sandbox=files can be made, which limits files alone" } else { "" };
-            let (found, advice) = (format!("no sandbox can be made: {error}{less}"), error.cause.remedy());
+            let (found, advice) =
+                (format!("no sandbox can be made: {error}{less}"), error.cause.remedy(&error.refusal));
             match mode {
                 SandboxMode::On => Finding::problem(Subject::Sandbox, found, advice),
                 SandboxMode::Auto | SandboxMode::Files | SandboxMode::Off => {

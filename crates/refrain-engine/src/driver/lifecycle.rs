@@ -19,6 +19,7 @@ use refrain_core::{LoopId, LoopState, Machine, Refusal, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::{self, DetachedRunner};
 use refrain_store::journal::{self, Durability, JournalError};
+use refrain_store::project::worktree::taken_place;
 use refrain_store::project::{archive, projects, sessions};
 use refrain_store::{ClaimOutcome, Journal, LoopDir, RunnerLock, WorktreeLock};
 
@@ -90,6 +91,9 @@ impl Service {
                 None => Repository::open(&self.project.worktree, &git_env),
             };
             let opened = repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env, open)?;
+            if let Some(place) = taken_place(&spec).filter(|_| spec.task.is_none()) {
+                return Err(EngineError::NotesPlaceTaken(place));
+            }
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let share = match self.share(&spec) {

@@ -15,6 +15,8 @@ use crate::{ByKind, EngineError, LoopLocation, LoopRequest, Service};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscardOutcome {
     pub archived: Utf8PathBuf,
+    /// It was discarded, or archived without a branch, before: nothing was changed.
+    pub was_archived: bool,
     pub kept: Vec<KeptWork>,
 }
 
@@ -32,7 +34,10 @@ pub struct KeptWork {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiscardRefusal {
     Running,
-    Archived,
+    /// It is archived, and its branch is still in the list of branches.
+    Archived {
+        branch: String,
+    },
     CheckedOut {
         branch: String,
         worktree: Utf8PathBuf,
@@ -55,8 +60,30 @@ impl Service {
         match self.find(id)? {
             ByKind::Loop(LoopLocation { dir, archived: false }) => self.discard_loop(id, &dir, by),
             ByKind::Plan(dir) if dir == self.project.plan_dir(id) => self.discard_plan(id, &dir, by),
-            ByKind::Loop(_) | ByKind::Plan(_) => Ok(Err(DiscardRefusal::Archived)),
+            ByKind::Loop(LoopLocation { dir, archived: true }) => self.discard_archived(id, dir),
+            ByKind::Plan(dir) => Ok(Ok(self.discarded_before(id, dir))),
         }
+    }
+
+    fn discard_archived(
+        &self,
+        id: &LoopId,
+        dir: LoopDir,
+    ) -> Result<Result<DiscardOutcome, DiscardRefusal>, EngineError> {
+        let spec = journal::read_signed(&dir, &self.host.signing())?.state.spec;
+        if let Some(branch) = spec.git.new_branch() {
+            let repository = repository::open(&self.project.worktree, &marked(&self.host.env, &spec), &spec)?;
+            if repository.branch_head(branch)?.is_some() {
+                return Ok(Err(DiscardRefusal::Archived { branch: branch.to_owned() }));
+            }
+        }
+        Ok(Ok(self.discarded_before(id, dir)))
+    }
+
+    fn discarded_before(&self, id: &LoopId, LoopDir(archived): LoopDir) -> DiscardOutcome {
+        let kept = |reference| KeptWork { branch: None, reference, uncommitted: 0 };
+        let kept = self.discarded(id).map(kept).into_iter().collect();
+        DiscardOutcome { archived, was_archived: true, kept }
     }
 
     fn discard_loop(
@@ -118,7 +145,7 @@ impl Service {
             }
             self.prune_discarded(repository)?;
         }
-        Ok(Ok(DiscardOutcome { archived: self.archive(id)?, kept }))
+        Ok(Ok(DiscardOutcome { archived: self.archive(id)?, was_archived: false, kept }))
     }
 
     /// A commit that has `head` and everything in a worktree that git does not ignore, and how many files no commit had; a

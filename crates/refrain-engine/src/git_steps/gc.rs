@@ -77,6 +77,17 @@ impl Service {
         checkouts.chain(pools.filter(|(_, home)| pool::held_number(home).is_none())).collect()
     }
 
+    /// The worktrees of loops whose project is gone or was moved, with the project's folder and the size. They are not removed:
+    /// what no commit had is only there.
+    pub fn worktrees_without_project(&self) -> Vec<(Utf8PathBuf, Utf8PathBuf, u64)> {
+        let all = pool::worktrees_without_repository(&self.host.state_home).into_iter();
+        all.map(|(worktree, root)| {
+            let bytes = pool::size(&worktree, MOST_FILES).0;
+            (worktree, root, bytes)
+        })
+        .collect()
+    }
+
     /// The folder of a project, and those in the state home that only its loops use.
     fn with_its_caches(&self, folder: &Utf8Path) -> Vec<Utf8PathBuf> {
         let homes = Project::find(folder)

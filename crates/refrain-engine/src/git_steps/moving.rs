@@ -4,12 +4,11 @@
 
 mod arrival;
 mod lease;
+pub(crate) mod logs;
 mod remote_copy;
 mod remote_task;
 mod removal;
 mod submission;
-
-use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Arrival, Departure, Event};
@@ -253,13 +252,10 @@ impl DepartureSteps<'_> {
         let previous = state.tenure.before(&departure.to);
         let object = self.store(&self.dir.journal())?;
         let mut files = vec![(Utf8PathBuf::from(JOURNAL), object.clone())];
-        for path in moving::logs(self.dir)? {
-            match read_regular(&self.dir.0.join(&path), moving::LARGEST) {
-                Ok(content) => files.push((path, self.at.store(&content)?)),
-                // It is sealed, so that its absence shows.
-                Err(error) if error.kind() == ErrorKind::FileTooLarge => {}
-                Err(source) => return Err(disk("read", &path, source)),
-            }
+        for path in logs::listed(self.dir)? {
+            let (name, content) = logs::carried(self.dir, &path, moving::LARGEST)
+                .map_err(|source| disk("read", &path, source))?;
+            files.push((name, self.at.store(&content)?));
         }
         if let Some(notes) = worktree::notes(&state.spec) {
             files.push((NOTES.into(), self.at.store(notes.as_bytes())?));

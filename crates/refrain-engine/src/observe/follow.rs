@@ -15,7 +15,7 @@ use refrain_core::spec::AgentSpec;
 use refrain_core::view::Status;
 use refrain_core::{AttemptId, LoopId, LoopState, Record, Spec};
 use refrain_files::OFlags;
-use refrain_proc::identity;
+use refrain_proc::{identity, output};
 use refrain_store::journal::{Journal, JournalError};
 use refrain_store::{DiskError, LoopDir};
 
@@ -284,7 +284,9 @@ impl Follower {
             log.path.parent().into_iter().for_each(|dir| notice.watch(dir));
             notice.watch(&log.path);
             if !self.caught_up {
-                let length = std::fs::metadata(&log.path).map_or(0, |meta| meta.len());
+                let found = std::fs::metadata(&log.path);
+                let found = found.or_else(|_| std::fs::metadata(output::excerpt_of(&log.path)));
+                let length = found.map_or(0, |meta| meta.len());
                 log.at = length.saturating_sub(CATCH_UP);
             }
         }
@@ -340,8 +342,10 @@ impl Log {
         if is_bounded && self.shown > MOST_SHOWN {
             return None;
         }
-        // A log is made by its first byte.
-        let mut file = refrain_files::open(&self.path, OFlags::RDONLY).ok()?;
+        // A log is made by its first byte, and of one from another machine an excerpt may be here.
+        let file = refrain_files::open(&self.path, OFlags::RDONLY);
+        let excerpt = || refrain_files::open(&output::excerpt_of(&self.path), OFlags::RDONLY);
+        let mut file = file.or_else(|_| excerpt()).ok()?;
         file.seek(SeekFrom::Start(self.at)).ok()?;
         let mut bytes = Vec::new();
         let read = file.take(64 << 10).read_to_end(&mut bytes).ok()?;

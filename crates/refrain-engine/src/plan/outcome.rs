@@ -170,7 +170,7 @@ impl Service {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Ok(DiscardOutcome { archived: self.archive_plan(id, dir)?, kept }))
+        Ok(Ok(DiscardOutcome { archived: self.archive_plan(id, dir)?, was_archived: false, kept }))
     }
 
     fn archive_plan(&self, id: &LoopId, dir: &LoopDir) -> Result<Utf8PathBuf, EngineError> {

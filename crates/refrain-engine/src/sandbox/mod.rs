@@ -23,13 +23,14 @@ use refrain_git::GitError;
 use refrain_proc::program::in_path;
 use refrain_proc::tool::Confinement;
 use refrain_proc::{Job, OWN_PROGRAM, Stdin};
-use refrain_sandbox::{Cause, HELPER_VERB, Plan, Refusal};
+use refrain_sandbox::{HELPER_VERB, Plan, RecordFolders, Refusal};
 use refrain_store::config::keys::Sandbox;
 
 use crate::Host;
 
+pub use places::leads_through;
 pub(crate) use proxy::RefusedHosts;
-pub use refrain_sandbox::run as run_helper;
+pub use refrain_sandbox::{Cause, run as run_helper};
 pub use registries::{Registries, registries};
 
 /// The first word of the command line of a helper of the sandbox.
@@ -97,7 +98,8 @@ impl ConfinedChild<'_> {
             Mechanism::Files => sandbox::temporary_variables(&policy),
         };
         let env = of_user.chain(own).chain(job.env.iter().cloned()).collect();
-        let records = Some(records(self.loop_dir));
+        let records =
+            Some(RecordFolders { of_loop: records(self.loop_dir), of_user: records(&self.host.state_home) });
         Plan { records, ..plan(job.argv.clone(), job.dir.clone(), env, policy) }
     }
 }
@@ -118,9 +120,9 @@ fn plan(argv: Vec<String>, dir: Utf8PathBuf, env: Vec<(String, String)>, policy:
     Plan { argv, dir, env, policy, listen, records: None }
 }
 
-/// Where the sandboxes of a loop record what was at protected places before.
-fn records(loop_dir: &Utf8Path) -> Utf8PathBuf {
-    loop_dir.join("sandboxes")
+/// Where the sandboxes of a loop, or of the user, record what was at protected places before.
+fn records(folder: &Utf8Path) -> Utf8PathBuf {
+    folder.join("sandboxes")
 }
 
 /// Puts aside what an agent of the loop left at protected places, if its sandbox was killed with its runner. Where that
@@ -234,7 +236,10 @@ pub fn probe_machine(host: &Host, mechanism: Mechanism) -> Result<(), NoSandbox>
 }
 
 fn probe_policy(host: &Host, policy: Policy, dir: &Utf8Path) -> Result<(), NoSandbox> {
-    let plan = plan(Vec::new(), dir.to_owned(), Vec::new(), policy);
+    let of_user = records(&host.state_home);
+    // Restored by the next one, if it is killed.
+    let records = Some(RecordFolders { of_loop: of_user.join("probes"), of_user });
+    let plan = Plan { records, ..plan(Vec::new(), dir.to_owned(), Vec::new(), policy) };
     refrain_sandbox::probe(&host.program, &plan).map_err(|(cause, refusal)| NoSandbox { cause, refusal })
 }
 

@@ -13,6 +13,8 @@ use crate::Host;
 /// How deep submodules of submodules are looked for, and how many there may be.
 const MODULE_DEPTH: u32 = 8;
 const MOST_MODULES: usize = 200;
+/// Files in a git folder with a longer path could not be reached.
+const LONGEST_MODULE: usize = 3 << 10;
 /// No path in a git folder is longer.
 const LONGEST_PATH: u64 = 8 << 10;
 
@@ -70,7 +72,8 @@ pub(super) fn places(
     show.extend(checkout_git.into_iter().flat_map(|git| [git.own, git.common]));
     let is_files = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mechanism == Mechanism::Files);
     let git = git_dirs(&spec.worktree).filter(|git| !is_files || is_linked_to(&spec.project, git));
-    let modules = git.as_ref().map(|git| modules(&git.common.join("modules"))).unwrap_or_default();
+    let Modules { git_folders: modules, folders: modules_in } =
+        git.as_ref().map(Modules::of).unwrap_or_default();
     let env = host.env.as_slice();
     let of_agents = |rows: &[(&str, &str, AgentKind)]| {
         let named = rows.iter().flat_map(|(name, inside, kind)| {
@@ -89,6 +92,7 @@ pub(super) fn places(
         worktree: spec.worktree.clone(),
         git,
         modules,
+        modules_in,
         credentials: credentials.chain(in_bases).collect(),
         own: vec![
             host.data_home.clone(),
@@ -113,6 +117,36 @@ pub(super) fn absolute(env: &[(OsString, OsString)], paths: &[Utf8PathBuf]) -> V
         .iter()
         .map(|path| path.strip_prefix("~").map_or_else(|_| path.clone(), |inside| home.join(inside)));
     paths.filter(|path| path.is_absolute()).collect()
+}
+
+/// How many symbolic links a path may lead through.
+const MOST_LINKS: u32 = 40;
+
+/// Each place that a path leads through, from the root on, and through symbolic links.
+#[must_use]
+pub fn leads_through(path: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let (mut found, mut current, mut links) = (Vec::new(), Utf8PathBuf::from("/"), 0);
+    let words =
+        |path: &Utf8Path| path.components().rev().map(|it| it.as_str().to_owned()).collect::<Vec<_>>();
+    let mut open = words(path);
+    while let Some(word) = open.pop() {
+        match word.as_str() {
+            "/" => current = "/".into(),
+            ".." => drop(current.pop()),
+            name => {
+                let next = current.join(name);
+                found.push(next.clone());
+                match next.read_link_utf8() {
+                    Ok(target) if links < MOST_LINKS => {
+                        links += 1;
+                        open.extend(words(&target));
+                    }
+                    _ => current = next,
+                }
+            }
+        }
+    }
+    found
 }
 
 /// A name that no other process of this machine has now.
@@ -163,30 +197,49 @@ fn git_dirs(worktree: &Utf8Path) -> Option<GitFolders> {
     Some(GitFolders { own, common })
 }
 
-/// The git folders of submodules.
-fn modules(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![(folder.to_owned(), 0)];
-    while let Some((folder, depth)) = open.pop() {
-        // An agent can make a folder that looks like that of a submodule, and in it a link to a repository elsewhere.
-        if folder.is_symlink() {
-            continue;
+/// The submodules of a repository.
+#[derive(Debug, Default)]
+struct Modules {
+    git_folders: Vec<Utf8PathBuf>,
+    /// Those that they lie in. What else is in one is no git folder any more, or one too many.
+    folders: Vec<Utf8PathBuf>,
+}
+
+impl Modules {
+    /// A linked worktree has its own.
+    fn of(git: &GitFolders) -> Self {
+        let mut all = Self::default();
+        all.add(git.common.join("modules"));
+        if git.own != git.common {
+            all.add(git.own.join("modules"));
         }
-        for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
-            let path = entry.path();
-            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) || found.len() >= MOST_MODULES {
+        all
+    }
+
+    fn add(&mut self, folder: Utf8PathBuf) {
+        let mut open = vec![(folder.clone(), 0)];
+        self.folders.extend(folder.symlink_metadata().is_ok().then_some(folder));
+        while let Some((folder, depth)) = open.pop() {
+            // An agent can make a folder that looks like that of a submodule, and in it a link to a repository elsewhere.
+            if depth > MODULE_DEPTH || folder.as_str().len() > LONGEST_MODULE || folder.is_symlink() {
                 continue;
             }
-            let is_git_dir = path.join("HEAD").is_file() && path.join("objects").is_dir();
-            if is_git_dir {
-                found.push(path.to_owned());
-                open.push((path.join("modules"), depth + 1));
-            } else if depth < MODULE_DEPTH {
-                open.push((path.to_owned(), depth + 1));
+            for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
+                let path = entry.path();
+                if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    continue;
+                }
+                if !(path.join("HEAD").is_file() && path.join("objects").is_dir()) {
+                    open.push((path.to_owned(), depth + 1));
+                } else if self.git_folders.len() < MOST_MODULES {
+                    let nested = path.join("modules");
+                    self.git_folders.push(path.to_owned());
+                    self.folders.extend(nested.symlink_metadata().is_ok().then(|| nested.clone()));
+                    open.push((nested, depth + 1));
+                }
             }
         }
     }
-    found
 }
 
 #[cfg(test)]
@@ -216,19 +269,71 @@ mod tests {
     }
 
     #[test]
+    fn a_path_leads_through_each_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        std::fs::create_dir_all(root.join("work/deep")).unwrap();
+        std::os::unix::fs::symlink("work/deep/../link", root.join("mine")).unwrap();
+        std::os::unix::fs::symlink("/usr", root.join("work/link")).unwrap();
+        let through = leads_through(&root.join("mine/lib"));
+        let expected = [root.join("mine"), root.join("work"), root.join("work/deep"), root.join("work/link")];
+        let expected = [&expected[..], &["/usr".into(), "/usr/lib".into()]].concat();
+        assert!(through.ends_with(&expected), "{through:?}");
+    }
+
+    #[test]
     fn submodules_lead_to_no_repository_elsewhere() {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(dir.path()).unwrap();
-        let (modules_dir, other) = (root.join("clone/.git/modules"), root.join("other/.git"));
-        let planted = modules_dir.join("planted");
+        let (folder, other) = (root.join("clone/.git/modules"), root.join("other/.git"));
+        let planted = folder.join("planted");
         for git in [&planted, &other] {
-            std::fs::create_dir_all(git.join("objects")).unwrap();
-            refrain_store::write_atomic(&git.join("HEAD"), b"ref: refs/heads/main\n").unwrap();
+            make_git_folder(git);
         }
         std::os::unix::fs::symlink(root.join("other"), planted.join("modules")).unwrap();
-        assert_eq!(modules(&modules_dir), std::slice::from_ref(&planted));
-        std::os::unix::fs::symlink(root, modules_dir.join("modules")).unwrap();
-        assert_eq!(modules(&root.join("clone/.git/modules/modules")), [""; 0]);
+        let found = modules_of("clone", root);
+        assert_eq!(found.git_folders, std::slice::from_ref(&planted));
+        assert_eq!(found.folders, [folder.clone(), planted.join("modules")], "the link is protected too");
+        std::fs::rename(&folder, root.join("away")).unwrap();
+        std::os::unix::fs::symlink(root, &folder).unwrap();
+        let found = modules_of("clone", root);
+        assert_eq!((found.git_folders, found.folders), (Vec::new(), vec![folder]));
+    }
+
+    #[test]
+    fn what_is_no_git_folder_of_a_submodule_lies_in_one_that_is_only_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        let own = root.join("project/.git/worktrees/linked/modules");
+        let in_project = root.join("project/.git/modules");
+        for git in [in_project.join("lib"), in_project.join("lib/modules/deep"), own.join("libs/one")] {
+            make_git_folder(&git);
+        }
+        let found = modules_of("linked", root);
+        let expected = [in_project.join("lib"), in_project.join("lib/modules/deep"), own.join("libs/one")];
+        assert_eq!(found.git_folders, expected);
+        assert_eq!(found.folders, [in_project.clone(), in_project.join("lib/modules"), own]);
+        // As an agent can leave it: the next one must not write its configuration.
+        std::fs::remove_file(in_project.join("lib/HEAD")).unwrap();
+        assert_eq!(modules_of("project", root).folders, std::slice::from_ref(&in_project));
+        for number in 0..=MOST_MODULES {
+            make_git_folder(&in_project.join(format!("more/{number}")));
+        }
+        let found = modules_of("project", root);
+        assert_eq!(found.git_folders.len(), MOST_MODULES);
+        assert!(found.folders.contains(&in_project));
+    }
+
+    fn make_git_folder(git: &Utf8Path) {
+        std::fs::create_dir_all(git.join("objects")).unwrap();
+        refrain_store::write_atomic(&git.join("HEAD"), b"ref: refs/heads/main\n").unwrap();
+    }
+
+    /// Of a project, or of a linked worktree of a project.
+    fn modules_of(name: &str, root: &Utf8Path) -> Modules {
+        let common = if name == "linked" { root.join("project/.git") } else { root.join(name).join(".git") };
+        let own = if name == "linked" { common.join("worktrees/linked") } else { common.clone() };
+        Modules::of(&GitFolders { own, common })
     }
 
     #[test]

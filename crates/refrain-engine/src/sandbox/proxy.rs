@@ -108,7 +108,7 @@ pub(super) fn serve(
         let mut init = None;
         let _ = attend(socket, &network, &mut init);
         // The sandbox does this itself, unless it was killed.
-        let _ = records.map(|folder| restore_after(init.as_ref(), &folder));
+        let _ = records.map(|folders| restore_after(init.as_ref(), &folders.of_loop));
     };
     std::thread::Builder::new().name("sandbox".to_owned()).stack_size(1 << 20).spawn(run).map(drop)
 }

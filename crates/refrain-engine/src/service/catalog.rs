@@ -3,13 +3,14 @@
 
 use std::cmp::Reverse;
 
+use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_core::agent::Usd;
 use refrain_core::view::usage::Tally;
 use refrain_core::view::{self, DamagedRow, Kind, Status};
 use refrain_core::{LoopId, LoopState};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder};
-use refrain_store::project::projects;
+use refrain_store::project::{archive, projects};
 use refrain_store::{JournalError, Project};
 
 use crate::driver::liveness::alive;
@@ -116,10 +117,24 @@ impl Service {
         Ok(())
     }
 
+    /// Every archived loop and plan of the project, but for the loops of tasks, last touched first.
+    pub fn list_archived(&self, detail: Detail) -> Result<Vec<ListEntry>, EngineError> {
+        let work = |catalog: &mut Catalog| {
+            let signing = self.host.signing();
+            self.rows(catalog.update(&self.project, LoopFolder::Archive, detail, &signing)?)
+        };
+        let mut all = catalog::with(&self.host.data_home, work)?;
+        let is_gone = |id: &LoopId| !self.project.plan_dir(id).exists();
+        let plans: Vec<_> = archive::plan_ids(&self.project).into_iter().filter(is_gone).collect();
+        all.extend(self.plan_rows(&plans));
+        all.retain(|row| plan_of(row).is_none());
+        Ok(sorted(all))
+    }
+
     /// The rows of what was found of the project, and those of its plans; the loops of tasks are none.
     fn listed(&self, found: Vec<CatalogEntry>) -> Result<Vec<ListEntry>, CatalogError> {
         let mut all = self.rows(found)?;
-        all.extend(self.plan_rows());
+        all.extend(self.plan_rows(&self.plans().unwrap_or_default()));
         all.retain(|row| plan_of(row).is_none());
         Ok(all)
     }
@@ -135,8 +150,28 @@ impl Service {
         Ok(sorted(all))
     }
 
-    /// The plans of this project, in the form of a list.
-    fn plan_rows(&self) -> Vec<ListEntry> {
+    /// The loops of all projects that have not stopped, with the worktree that the agent of each writes.
+    pub fn open_worktrees(&self) -> Result<Vec<(LoopId, Utf8PathBuf)>, EngineError> {
+        let work = |catalog: &mut Catalog| {
+            let mut all = Vec::new();
+            for project in self.all_projects(catalog)? {
+                let (shelf, signing) = (LoopFolder::Loops, self.host.signing());
+                let found =
+                    unless_unreadable(&project, catalog.update(&project, shelf, Detail::Line, &signing))?;
+                all.extend(found.into_iter().filter_map(|entry| match entry {
+                    CatalogEntry::Open { state, .. } => {
+                        Some((state.spec.id.clone(), state.spec.worktree.clone()))
+                    }
+                    CatalogEntry::Stopped(_) | CatalogEntry::Damaged { .. } => None,
+                }));
+            }
+            Ok(all)
+        };
+        Ok(catalog::with(&self.host.data_home, work)?)
+    }
+
+    /// These plans of this project, in the form of a list.
+    fn plan_rows(&self, plans: &[LoopId]) -> Vec<ListEntry> {
         let row = |id: &LoopId| match self.plan_status(id) {
             Ok(status) => Some(ListEntry::Loop(Box::new(status.try_into().ok()?))),
             Err(EngineError::Journal(error)) => {
@@ -145,7 +180,7 @@ impl Service {
             // It went away in between.
             Err(_) => None,
         };
-        self.plans().unwrap_or_default().iter().filter_map(row).collect()
+        plans.iter().filter_map(row).collect()
     }
 
     /// Adds up what the attempts of this project or of all used that ended `since` then, and how its loops stopped;

@@ -1,6 +1,8 @@
 //! Remote views of a loop: the prompt of an attempt, a part of what it printed. Secrets are taken out, as in a report:
 //! what is shown may leave the machine.
 
+pub(crate) mod whole_logs;
+
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 

@@ -8,15 +8,16 @@ use refrain_core::event::Seal;
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_core::view::report::{
-    self, AttemptFile, Check, Files, JournalMark, KeptFile, Report, ReportFacts, ReportFile, SealedFile,
-    Subject, Trail, Verdict,
+    self, Check, Files, JournalMark, KeptFile, Report, ReportFacts, ReportFile, SealedFile, Subject, Trail,
+    Verdict,
 };
-use refrain_core::{AttemptId, LoopId, LoopState, Record, gate};
+use refrain_core::{LoopId, LoopState, Record, gate};
 use refrain_git::{GitError, Repository};
 use refrain_proc::output;
 use refrain_store::JournalError;
 use refrain_store::journal::{self, Whole};
 
+use crate::service::logs::whole_logs;
 use crate::service::redact::Redactor;
 use crate::service::{LoopLocation, Service, seal};
 use crate::{EngineError, chain};
@@ -59,6 +60,8 @@ struct Case {
     found: LoopLocation,
     whole: Whole,
     repository: Result<Repository, GitError>,
+    /// A git remote has the loop.
+    is_copy: bool,
 }
 
 impl Case {
@@ -69,7 +72,7 @@ impl Case {
         let spec = &whole.state.spec;
         let repository = Repository::open(&service.project().root, &service.host().env)
             .map(|repository| service.pinned(repository, spec));
-        Ok(Self { found, whole, repository })
+        Ok(Self { found, whole, repository, is_copy: service.copy.is_some() })
     }
 
     /// The report as it is, or was, when the journal had this number of records.
@@ -117,7 +120,7 @@ impl Case {
     fn gate_logs(&self, state: &LoopState) -> BTreeMap<usize, (String, Option<String>)> {
         let of = |result: &refrain_core::r#loop::GateResult| {
             let name = result.spec(&state.spec)?.name.clone();
-            let path = self.path(result.of, &AttemptFile::Gate(name, result.run));
+            let path = self.found.dir.attempt(result.of).gate(&name, result.run);
             // Of an agent's stream only the final message is for people.
             let said = match result.spec(&state.spec)?.check {
                 gate::Check::Review(_) => path.with_extension("final.md"),
@@ -130,16 +133,7 @@ impl Case {
     }
 
     fn sealed(&self, file: &KeptFile) -> SealedFile {
-        SealedFile { path: self.inside(&self.path(file.of, &file.kept)), seal: file.seal.clone() }
-    }
-
-    fn path(&self, of: AttemptId, kept: &AttemptFile) -> Utf8PathBuf {
-        let dir = self.found.dir.attempt(of);
-        match kept {
-            AttemptFile::Prompt => dir.prompt(),
-            AttemptFile::Output { streams } => dir.stdout(*streams),
-            AttemptFile::Gate(name, run) => dir.gate(name, *run),
-        }
+        SealedFile { path: self.inside(&seal::path(&self.found.dir, file)), seal: file.seal.clone() }
     }
 
     fn inside(&self, path: &Utf8PathBuf) -> String {
@@ -147,12 +141,14 @@ impl Case {
     }
 
     fn check_files(&self) -> Vec<Check> {
-        let files = Trail::of(&self.whole.records).files;
-        files.iter().map(|file| self.check_file(file)).collect()
+        let trail = Trail::of(&self.whole.records);
+        let is_excused = |file| self.is_copy || trail.is_from_elsewhere(file);
+        trail.files.iter().map(|file| self.check_file(file, is_excused(file))).collect()
     }
 
-    fn check_file(&self, file: &KeptFile) -> Check {
-        let path = self.path(file.of, &file.kept);
+    /// Of a file that was written on another machine, an excerpt may be all that is here.
+    fn check_file(&self, file: &KeptFile, may_be_excerpt: bool) -> Check {
+        let path = seal::path(&self.found.dir, file);
         let which = self.inside(&path);
         // One that says nothing was never made.
         let is_gone = file.seal.bytes > 0 && !path.exists() && output::read(&path).is_err();
@@ -162,6 +158,11 @@ impl Case {
             }
             _ if is_gone => Check::differs(Subject::File, which, "it is not there any more"),
             Ok(seal) if seal == file.seal => Check::agrees(Subject::File, which),
+            Ok(_) if may_be_excerpt && whole_logs::is_excerpt(&path) => {
+                let why =
+                    format!("only its begin and end are here, and the machine {} has all of it", file.host);
+                Check::unchecked(Subject::File, which, printable(&why))
+            }
             Ok(seal) => Check::differs(Subject::File, which, another(&file.seal, &seal)),
             Err(error) => Check::unchecked(Subject::File, which, format!("it cannot be read: {error}")),
         }

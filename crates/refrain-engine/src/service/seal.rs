@@ -2,11 +2,23 @@
 
 use std::io::{self, ErrorKind, Read};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{AttemptSeals, Seal};
+use refrain_core::view::report::{AttemptFile, KeptFile};
 use refrain_core::view::seal::Sealing;
 use refrain_proc::output;
+use refrain_store::LoopDir;
 use refrain_store::project::layout::AttemptDir;
+
+/// Where a file is that was sealed.
+pub(crate) fn path(of: &LoopDir, file: &KeptFile) -> Utf8PathBuf {
+    let dir = of.attempt(file.of);
+    match &file.kept {
+        AttemptFile::Prompt => dir.prompt(),
+        AttemptFile::Output { streams } => dir.stdout(*streams),
+        AttemptFile::Gate(name, run) => dir.gate(name, *run),
+    }
+}
 
 /// The seal of a kept log, merged or not. One that was never made is empty: a stream that says nothing leaves nothing.
 pub(crate) fn of(path: &Utf8Path) -> io::Result<Seal> {

@@ -8,7 +8,7 @@ use testkit::{Gate, Invocation, Run, Sandbox, Session, Signal, eventually, write
 
 use crate::example;
 
-/// Writes a line each iteration, and claims in the fourth. On a machine that says so it waits in the second, or hangs.
+/// Writes a line each iteration, prints a long log in the first, and claims in the fourth. On a machine that says so it waits in the second, or hangs.
 const WORKER: &str = r#"echo "$REFRAIN_ITERATION.$REFRAIN_ATTEMPT" >> $NOTES/attempts
 if [ $REFRAIN_ITERATION = 2 ] && [ -e $NOTES/hold ]; then
     echo held > $NOTES/held
@@ -18,6 +18,7 @@ if [ $REFRAIN_ITERATION = 2 ] && [ -e $NOTES/hold ]; then
     esac
 fi
 echo x > line$REFRAIN_ITERATION
+if [ $REFRAIN_ITERATION = 1 ]; then seq 100000; fi
 if [ $REFRAIN_ITERATION -ge 4 ]; then echo '<promise>COMPLETE</promise>'; fi"#;
 
 struct Machines {
@@ -95,12 +96,26 @@ fn a_loop_continues_on_another_machine_when_its_machine_dies() {
     let driven = machines.drive(two, 2);
     assert!(driven.stdout.contains("Ended(Completed"), "{}{}", driven.stdout, driven.stderr);
     machines.assert_whole(two);
+    // Of a long log the git remote has the begin and the end; all of it stays where it was printed.
+    let log = |machine: &Sandbox, name: &str| {
+        fs::read_to_string(machine.loop_dir("job").join("iterations/0001").join(name))
+    };
+    let excerpt = log(two, "output.log.excerpt").unwrap();
+    assert!(excerpt.starts_with("1\n2\n") && excerpt.ends_with("\n100000\n"), "both ends");
+    assert!(excerpt.contains(" bytes are not here: the machine ") && excerpt.len() < 1 << 18, "and a mark");
+    assert!(log(two, "output.log").is_err());
+    let verdict: Value = two.command(&["job"]).run().with_code(0).json();
+    let unchecked = verdict["checks"].as_array().unwrap().iter().find(|check| check["outcome"] != "agrees");
+    let why = unchecked.unwrap()["why"].as_str().unwrap();
+    assert!(why.contains("only its begin and end are here"), "{verdict:#}");
     // A stale order is refused; a later one finds what the other machine made of the loop.
     assert_eq!(machines.drive(one, 2).stdout, "Fenced\n");
     trust(one, two);
     let driven = machines.drive(one, 3);
     assert!(driven.stdout.contains("completed"), "{}", driven.stdout);
     machines.assert_whole(one);
+    assert_eq!(log(one, "output.log").unwrap().lines().count(), 100_000);
+    assert!(log(one, "output.log.excerpt").is_err(), "it has all of it");
 }
 
 #[test]

@@ -1,41 +1,41 @@
 //! What is at protected places before a program runs. A program creates what was missing, and without namespaces it can
-//! change files too: a later program would run it, or believe it. While the program runs, a record on disk says it too, for
-//! the case that all processes that know it are killed.
+//! change files too: a later program would run it, or believe it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use camino::{ReadDirUtf8, Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use refrain_core::sandbox::{Mechanism, Policy};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::Restored;
+use super::original::{self, Original, put_aside};
 use super::placeholders::{self, Placeholder};
+use crate::refusal::{At, Refusal, Step};
 use crate::system::paths::{self, kind};
 
-/// The largest file that is put back.
-const LARGEST: u64 = 1 << 20;
-/// The ending of a record.
-const RECORD: &str = "json";
+/// How many bytes of large files are copied to be put back.
+const MOST_COPIED: u64 = 256 << 20;
+const TOO_LARGE: &str = "without namespaces, at most 256 MiB of large programs and settings can be put back; move it out of the agent's home, or use --sandbox";
 
 /// The protected places of a policy before its program runs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Originals {
     missing: Vec<Utf8PathBuf>,
-    /// With their content and their mode.
-    files: Vec<(Utf8PathBuf, (Vec<u8>, u32))>,
+    /// Those that can be changed.
+    files: Vec<(Utf8PathBuf, Original)>,
     no_links: Vec<(Utf8PathBuf, bool)>,
     /// By their names.
     links: BTreeSet<String>,
+    /// Where they lead.
+    #[serde(default)]
+    targets: BTreeMap<String, Vec<u8>>,
     /// Folders in which no link is looked for: Refrain's own.
     #[serde(default)]
     hidden: Vec<Utf8PathBuf>,
@@ -43,156 +43,183 @@ pub(crate) struct Originals {
 }
 
 impl Originals {
-    pub(crate) fn read(policy: &Policy) -> Self {
-        let (mut there, missing): (Vec<_>, Vec<_>) =
-            policy.read_only.iter().cloned().partition(|path| kind(path).is_some());
-        let placeholders = policy.placeholders.clone();
-        let files = match policy.mechanism {
-            // Nothing there can be changed.
-            Mechanism::Namespaces => Vec::new(),
-            Mechanism::Files => {
-                there.extend(programs(policy));
-                let file = |path: Utf8PathBuf| read_file(&path).map(|file| (path, file));
-                there.into_iter().filter_map(file).collect()
-            }
+    /// What is there now; or what other sandboxes recorded that run: their programs may have changed it a moment before.
+    pub(crate) fn read(policy: &Policy, others: &[Self], placeholders: Vec<Placeholder>) -> Self {
+        let is_files = policy.mechanism == Mechanism::Files;
+        let (mut missing, mut files) = (Vec::new(), Vec::new());
+        let add = |path: &Utf8Path, files: &mut Vec<_>| {
+            let can_be_changed = |it: &Utf8PathBuf| policy.write.iter().any(|folder| it.starts_with(folder));
+            let paths = paths::with_targets(path, policy).unwrap_or_default().into_iter();
+            let paths = paths.filter(|it| it == path || can_be_changed(it));
+            files.extend(paths.filter_map(|path| Original::read(&path).map(|file| (path, file))));
         };
+        for path in policy.read_only.iter().cloned() {
+            // Without namespaces the program can change a placeholder of another sandbox.
+            let is_placeholder = || placeholders.iter().any(|(placeholder, _)| *placeholder == path);
+            let is_missing = || others.iter().any(|other| other.missing.contains(&path));
+            if let Some(file) = recorded(others, &path) {
+                files.push((path, file));
+            } else if kind(&path).is_none() || is_missing() || is_files && is_placeholder() {
+                missing.push(path);
+            } else if is_files {
+                // With namespaces nothing there can be changed.
+                add(&path, &mut files);
+            }
+        }
+        for path in others.iter().flat_map(|other| other.files.iter().map(|(path, _)| path)) {
+            let is_program =
+                path.parent().is_some_and(|folder| policy.programs_in.iter().any(|it| it == folder))
+                    && policy.protects_programs_at(path);
+            if let Some(file) = is_program.then(|| recorded(others, path)).flatten() {
+                files.push((path.clone(), file));
+            }
+        }
+        if is_files {
+            for path in programs(policy) {
+                add(&path, &mut files);
+            }
+            // What several lead to, or another sandbox recorded before.
+            let mut known = BTreeSet::new();
+            files.retain(|(path, _)| known.insert(path.clone()));
+        }
         let is_searched =
             |path: &&Utf8PathBuf| policy.no_links.iter().any(|(folder, _)| path.starts_with(folder));
         let hidden: Vec<_> = policy.hide.iter().filter(is_searched).cloned().collect();
+        let mut targets = BTreeMap::new();
+        for (name, path) in links(&policy.no_links, &hidden) {
+            let by_other = others.iter().find(|other| other.searches(&path));
+            let target = match by_other {
+                Some(other) if !other.links.contains(&name) => continue,
+                Some(other) => other.targets.get(&name).cloned(),
+                None => None,
+            };
+            targets.insert(name, target.unwrap_or_else(|| original::target(&path)));
+        }
         Self {
             missing,
             files,
-            links: links(&policy.no_links, &hidden).into_keys().collect(),
+            links: targets.keys().cloned().collect(),
+            targets,
             hidden,
             no_links: policy.no_links.clone(),
             placeholders,
         }
     }
 
+    pub(crate) fn of_placeholders(placeholders: Vec<Placeholder>) -> Self {
+        Self { placeholders, ..Self::default() }
+    }
+
+    /// Whether a new symbolic link there is removed when the program has ended.
+    fn searches(&self, path: &Path) -> bool {
+        let is_searched = |(folder, is_deep): &(Utf8PathBuf, bool)| match is_deep {
+            true => path.starts_with(folder),
+            false => path == folder.as_std_path() || path.parent() == Some(folder.as_std_path()),
+        };
+        self.no_links.iter().any(is_searched) && !self.hidden.iter().any(|hidden| path.starts_with(hidden))
+    }
+
+    /// The placeholders of a policy that are to be made: those that are missing, and those that other sandboxes made. What is
+    /// there otherwise is the user's, whatever is in it.
+    pub(crate) fn placeholders(policy: &Policy, others: &[Self]) -> Vec<Placeholder> {
+        let made = || others.iter().flat_map(|other| &other.placeholders);
+        let to_be_made = policy.placeholders.iter();
+        let to_be_made = to_be_made.filter(|it| kind(&it.0).is_none() || made().any(|made| made == *it));
+        let joined = made().filter(|(path, _)| {
+            policy.read_only.contains(path) && !policy.placeholders.iter().any(|(own, _)| own == path)
+        });
+        to_be_made.chain(joined).cloned().collect()
+    }
+
+    /// Copies large files with `copy`, which gets the number of the copy.
+    pub(crate) fn copy_large(
+        &mut self,
+        mut copy: impl FnMut(usize, File) -> io::Result<Utf8PathBuf>,
+    ) -> Result<(), Refusal> {
+        let mut left = MOST_COPIED;
+        for (number, (path, original)) in self.files.iter_mut().enumerate() {
+            let Original::Copy { copy: content, .. } = original else { continue };
+            // That of another sandbox is gone with it, and then the file is as it was.
+            let opened = original::open(content).or_else(|| original::open(path));
+            let Some((file, metadata)) = opened else { continue };
+            left = left
+                .checked_sub(metadata.len())
+                .ok_or_else(|| io::Error::other(TOO_LARGE))
+                .at_path(Step::Plan, path)?;
+            *content = copy(number, file).at_path(Step::Plan, path)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn copies(&self) -> impl Iterator<Item = &Utf8PathBuf> {
+        self.files.iter().filter_map(|(_, original)| match original {
+            Original::Copy { copy, .. } => Some(copy),
+            Original::File(..) | Original::Link { .. } => None,
+        })
+    }
+
     /// Renames what was created, and puts back what was changed.
     pub(crate) fn restore(&self) -> Restored {
         let mut restored = Restored::default();
         placeholders::remove(&self.placeholders);
-        let links = links(&self.no_links, &self.hidden).into_iter();
-        for (name, path) in links.filter(|(name, _)| !self.links.contains(name)) {
-            restored.add(match paths::remove(&path, AtFlags::empty()) {
+        for (name, path) in links(&self.no_links, &self.hidden) {
+            let then = self.targets.get(&name);
+            let is_as_before = || then.is_none_or(|then| original::target(&path) == *then);
+            if self.links.contains(&name) && is_as_before() {
+                continue;
+            }
+            let before = then.filter(|then| !then.is_empty());
+            let again = |()| before.map_or(Ok(()), |then| paths::link(OsStr::from_bytes(then), &path));
+            let what = if kind(&path) == Some(FileType::Fifo) { "FIFO" } else { "link" };
+            restored.add(match paths::remove(&path, AtFlags::empty()).and_then(again) {
                 // Another sandbox was faster.
-                Err(_) if kind(&path) != Some(FileType::Symlink) => continue,
-                Ok(()) => Ok(format!("{name} was a link that the program made; it is removed")),
-                Err(error) => Err(format!("{name} is a link that the program made, and it stays: {error}")),
+                Err(_) if !kind(&path).is_some_and(misleads) || before.is_some() && is_as_before() => {
+                    continue;
+                }
+                Ok(()) if before.is_some() => {
+                    Ok(format!("{name} is a link of yours; it leads where it led before"))
+                }
+                Ok(()) => Ok(format!("{name} was a {what} that the program made; it is removed")),
+                Err(error) => Err(format!("{name} is a {what} that the program made, and it stays: {error}")),
             });
         }
-        for path in self.missing.iter().filter(|path| kind(path).is_some()) {
+        let is_placeholder = |path: &Utf8PathBuf| {
+            self.placeholders.iter().any(|it| it.0 == *path && placeholders::is_there(it))
+        };
+        for path in self.missing.iter().filter(|path| kind(path).is_some() && !is_placeholder(path)) {
             restored.add(match put_aside(path) {
                 Ok(aside) => Ok(format!("{path} is protected; what was created there is now {aside}")),
                 Err(error) => Err(format!("{path} is protected, and what was created there stays: {error}")),
             });
         }
         for (path, file) in &self.files {
-            if read_file(path).is_some_and(|(now, _)| now == file.0) {
+            if file.is_at(path) {
                 continue;
             }
-            restored.add(match put_back(path, file) {
+            restored.add(match file.put_back(path) {
                 Ok(()) => Ok(format!("{path} is protected; it is as it was before")),
                 Err(error) => Err(format!("{path} is protected, and it was changed: {error}")),
             });
         }
         restored
     }
-
-    /// Writes the record into a folder that the program does not see. It is removed with the value, and stays if this process
-    /// is killed.
-    pub(crate) fn record(&self, folder: &Utf8Path) -> io::Result<Record> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let path = folder.join(format!("{}.{RECORD}", std::process::id()));
-        let new = path.with_extension("new");
-        let mut lock = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        lock.lock()?;
-        lock.write_all(&serde_json::to_vec(self)?)?;
-        // A process that reads it finds it locked.
-        fs::rename(new, &path)?;
-        Ok(Record { path, lock: Some(lock) })
-    }
 }
 
-/// A record of a program that runs.
-pub(crate) struct Record {
-    path: Utf8PathBuf,
-    lock: Option<File>,
+/// A file as the first of the records says.
+fn recorded(others: &[Originals], path: &Utf8Path) -> Option<Original> {
+    others
+        .iter()
+        .flat_map(|other| &other.files)
+        .find(|(recorded, _)| recorded == path)
+        .map(|(_, file)| file.clone())
 }
 
-impl Record {
-    /// Leaves the record for those that come later: they restore what is still to be restored.
-    pub(crate) fn keep(mut self) {
-        self.lock = None;
-    }
+/// What leads a program elsewhere, or keeps one waiting for ever that opens it.
+fn misleads(kind: FileType) -> bool {
+    matches!(kind, FileType::Symlink | FileType::Fifo)
 }
 
-impl Drop for Record {
-    fn drop(&mut self) {
-        if self.lock.is_some() {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// The same once process 1 of a sandbox is gone: when the outer process is killed, the others live a moment longer.
-pub fn restore_after(init: Option<&OwnedFd>, folder: &Utf8Path) -> Restored {
-    if let Some(init) = init {
-        while matches!(poll(&mut [PollFd::new(init, PollFlags::IN)], None), Err(Errno::INTR)) {}
-    }
-    restore_left(folder)
-}
-
-/// Restores what the records in a folder say whose sandboxes were killed. A record stays until all of it is restored.
-pub fn restore_left(folder: &Utf8Path) -> Restored {
-    let mut restored = Restored::default();
-    let unread = |path: &Utf8Path, error| format!("{path} cannot be read: {error}");
-    let found = records(folder).unwrap_or_else(|error| {
-        restored.failed.push(unread(folder, error));
-        Vec::new()
-    });
-    for path in found {
-        match restore_record(&path) {
-            Ok(done) => {
-                restored.lines.extend(done.lines);
-                restored.failed.extend(done.failed);
-            }
-            Err(error) => restored.failed.push(unread(&path, error)),
-        }
-    }
-    restored
-}
-
-fn records(folder: &Utf8Path) -> io::Result<Vec<Utf8PathBuf>> {
-    let entries = match folder.read_dir_utf8() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let paths: Vec<_> = entries.map(|entry| Ok(entry?.into_path())).collect::<io::Result<_>>()?;
-    Ok(paths.into_iter().filter(|path| path.extension() == Some(RECORD)).collect())
-}
-
-/// Nothing if its program still runs, or if another process has restored it meanwhile.
-fn restore_record(path: &Utf8Path) -> io::Result<Restored> {
-    let mut file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Restored::default()),
-        file => file?,
-    };
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => return Ok(Restored::default()),
-        locked => locked?,
-    }
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    let restored = serde_json::from_slice::<Originals>(&text)?.restore();
-    if restored.failed.is_empty() {
-        let _ = fs::remove_file(path);
-    }
-    Ok(restored)
-}
-
-/// The symbolic links in folders, and below those that say so, by their names; none in what is hidden.
+/// The symbolic links and FIFOs in folders, and below those that say so, by their names; none in what is hidden.
 fn links(folders: &[(Utf8PathBuf, bool)], hidden: &[Utf8PathBuf]) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut add = |path: PathBuf| drop(found.insert(link_name(&path), path));
@@ -219,7 +246,7 @@ fn links(folders: &[(Utf8PathBuf, bool)], hidden: &[Utf8PathBuf]) -> BTreeMap<St
         for entry in Dir::read_from(listed).into_iter().flatten().flatten() {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             match entry.file_type() {
-                FileType::Symlink => add(folder.join(name)),
+                kind if misleads(kind) => add(folder.join(name)),
                 FileType::Directory if is_deep && name != "." && name != ".." => {
                     open.push((folder.join(name), true));
                 }
@@ -294,70 +321,11 @@ fn holds_programs(folder: &Utf8Path, most: usize) -> bool {
     entries_below(folder).enumerate().any(|(number, entry)| number >= most || may_be_program(entry))
 }
 
-/// The content of a regular file; none if it is something else.
-fn read_file(path: &Utf8Path) -> Option<(Vec<u8>, u32)> {
-    let file = paths::open_file(path, OFlags::RDONLY, Mode::empty()).ok()?;
-    let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
-    let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= LARGEST).then(|| (bytes, metadata.permissions().mode()))
-}
-
-/// However many names the program took, one is free.
-fn put_aside(path: &Utf8Path) -> io::Result<Utf8PathBuf> {
-    let name = path.file_name().unwrap_or_default();
-    paths::rename(path, (1_u64..).map(|number| format!("{name}.refrain-refused-{number}")))
-}
-
-fn put_back(path: &Utf8Path, (bytes, mode): &(Vec<u8>, u32)) -> io::Result<()> {
-    if kind(path).is_some() {
-        put_aside(path)?;
-    } else if let Some(folder) = path.parent() {
-        paths::make_folder(folder)?;
-        paths::open_to_owner(&paths::open(folder)?)?;
-    }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mut file = paths::open_file(path, flags, Mode::RUSR | Mode::WUSR)?;
-    file.set_permissions(Permissions::from_mode(*mode))?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs::Permissions;
 
-    #[test]
-    fn a_record_restores_what_killed_processes_left() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
-        let (records, kept, planted) = (root.join("records"), root.join("kept"), root.join("planted"));
-        let write = |path: &Utf8Path, text: &str| {
-            File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
-        };
-        write(&kept, "mine");
-        let policy = Policy {
-            mechanism: Mechanism::Files,
-            read_only: vec![kept.clone(), planted.clone()],
-            no_links: vec![(root.clone(), false)],
-            ..Policy::default()
-        };
-        let originals = Originals::read(&policy);
-        let record = originals.record(&records).unwrap();
-        write(&kept, "of the agent");
-        write(&planted, "of the agent");
-        std::os::unix::fs::symlink("/usr", root.join("link")).unwrap();
-        assert_eq!(restore_left(&records).lines, [""; 0], "it runs");
-        // As the kernel does with a killed process: the lock is gone, and the file stays.
-        let path = record.path.clone();
-        record.keep();
-        assert_eq!(restore_left(&records).lines.len(), 3);
-        assert_eq!(fs::read_to_string(&kept).unwrap(), "mine");
-        assert!(!planted.exists() && !root.join("link").is_symlink() && !path.exists());
-        write(&planted, "of the user");
-        assert_eq!(restore_left(&records).lines, [""; 0], "once");
-        assert!(planted.exists());
-    }
+    use super::*;
 
     fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -407,7 +375,7 @@ mod tests {
         write(&home.join("data/deep/er/text"), 0o644);
         std::os::unix::fs::symlink("/usr", home.join("data/before")).unwrap();
         let policy = Policy { no_links: vec![(home.join("data"), true)], ..Policy::default() };
-        let originals = Originals::read(&policy);
+        let originals = Originals::read(&policy, &[], Vec::new());
         let planted = home.join("data/deep/er/planted");
         std::os::unix::fs::symlink("/usr", &planted).unwrap();
         let mode = |name: &str, mode| {
@@ -418,47 +386,14 @@ mod tests {
         let removed = format!("{planted} was a link that the program made; it is removed");
         assert_eq!(originals.restore().lines, [removed]);
         assert!(!planted.is_symlink() && home.join("data/before").is_symlink());
+        let fifo = home.join("data/fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, fifo.as_str(), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let with_own = Originals::read(&policy, &[], Vec::new());
+        let removed = format!("{fifo} was a FIFO that the program made; it is removed");
+        assert_eq!(originals.restore().lines, [removed]);
+        rustix::fs::mknodat(rustix::fs::CWD, fifo.as_str(), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(with_own.restore().lines, [""; 0], "one of the user's stays");
+        std::fs::remove_file(&fifo).unwrap();
         assert_eq!(originals.restore().lines, [""; 0]);
-    }
-
-    #[test]
-    fn a_record_that_cannot_be_read_is_no_restored_one() {
-        let (_dir, records) = folder();
-        for text in ["", "{}", "{\"missing\":"] {
-            write(&records.join("1.json"), 0o600);
-            OpenOptions::new()
-                .write(true)
-                .open(records.join("1.json"))
-                .unwrap()
-                .write_all(text.as_bytes())
-                .unwrap();
-            assert!(restore_left(&records).failed[0].contains("1.json cannot be read"), "{text}");
-            assert!(records.join("1.json").exists(), "{text}");
-        }
-        assert!(restore_left(&records.join("1.json")).failed[0].contains("cannot be read"), "no folder");
-        assert!(restore_left(&records.join("none")).failed.is_empty());
-    }
-
-    #[test]
-    fn a_record_stays_until_all_of_it_is_restored() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
-        let (records, folder) = (root.join("records"), root.join("folder"));
-        fs::create_dir(&folder).unwrap();
-        let policy = Policy { read_only: vec![folder.join("planted")], ..Policy::default() };
-        Originals::read(&policy).record(&records).unwrap().keep();
-        // A folder that no name can be given to: its own is as long as a name can be.
-        let policy = Policy { read_only: vec![folder.join("n".repeat(255))], ..Policy::default() };
-        let originals = Originals::read(&policy);
-        originals.record(&records).unwrap().keep();
-        File::create(&policy.read_only[0]).unwrap();
-        for _ in 0..2 {
-            let restored = restore_left(&records);
-            assert_eq!(restored.failed.len(), 1, "{restored:?}");
-            assert!(restored.report().unwrap_err().to_string().contains("cannot be put back"));
-        }
-        fs::remove_file(&policy.read_only[0]).unwrap();
-        assert!(restore_left(&records).failed.is_empty());
-        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
     }
 }

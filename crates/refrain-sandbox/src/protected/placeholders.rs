@@ -1,15 +1,16 @@
 //! Files and folders that are there only while a program runs, so that they can be protected: the program cannot create them, not even
 //! for a moment. All sandboxes that need one lock it, and the last one removes it.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use crate::system::paths::{self, is_missing};
+use crate::refusal::{At, Refusal, Step};
+use crate::system::paths::{self, is_missing, kind};
 
 /// The most that is read of one, which is more than any has.
 const LONGEST: u64 = 16;
@@ -26,13 +27,21 @@ pub(crate) struct Placeholders {
 }
 
 impl Placeholders {
-    /// Makes those that are missing. What is there otherwise is the user's.
-    pub(crate) fn make(files: &[Placeholder]) -> io::Result<Self> {
+    /// Makes those that are missing; the others are of sandboxes that run, and stay until the last one ends.
+    pub(crate) fn make(files: &[Placeholder]) -> Result<Self, Refusal> {
         let mut placeholders = Self { files: files.to_vec(), locks: Vec::new() };
         for (path, text) in files {
-            placeholders.locks.extend(make(path, text.as_deref())?);
+            placeholders.locks.extend(make(path, text.as_deref()).at_path(Step::Plan, path)?);
         }
         Ok(placeholders)
+    }
+}
+
+#[cfg(test)]
+impl Placeholders {
+    /// As a process that is killed leaves them.
+    pub(crate) fn kill(mut self) {
+        self.files.clear();
     }
 }
 
@@ -56,13 +65,18 @@ pub(crate) fn remove(files: &[Placeholder]) {
     }
 }
 
+/// Whether one is there, unchanged.
+pub(crate) fn is_there((path, text): &Placeholder) -> bool {
+    matches!(open(path, text.as_deref()), Ok(Some(_)))
+}
+
 fn create(path: &Utf8Path, text: Option<&str>) -> io::Result<()> {
-    let Some(text) = text else {
-        let (folder, name) = paths::parent(path.as_std_path())?;
-        return Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?);
-    };
+    let Some(text) = text else { return paths::make_one_folder(path) };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    paths::open_file(path, flags, Mode::from_raw_mode(0o644))?.write_all(text.as_bytes())
+    let mut file = paths::open_file(path, flags, Mode::from_raw_mode(0o644))?;
+    // The folder around it can say which rights new ones have.
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    file.write_all(text.as_bytes())
 }
 
 fn make(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
@@ -74,8 +88,14 @@ fn make(path: &Utf8Path, text: Option<&str>) -> io::Result<Option<File>> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
-        let Some(file) = open(path, text)? else { return Ok(None) };
-        lock(&file).map_err(|error| io::Error::other(format!("{path} cannot be locked: {error}")))?;
+        let Some(file) = open(path, text)? else {
+            match kind(path) {
+                // Another sandbox removed it meanwhile.
+                None => continue,
+                Some(_) => return Ok(None),
+            }
+        };
+        lock(&file).map_err(|error| io::Error::other(format!("it cannot be locked: {error}")))?;
         // Another sandbox may have removed it before it was locked.
         let (folder, name) = paths::parent(path.as_std_path())?;
         let there = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);

@@ -11,6 +11,9 @@ use refrain_core::sandbox::{Mechanism, Policy};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
+/// How many symbolic links a protected path may lead through.
+const MOST_LINKS: u32 = 16;
+
 /// The policy with each path as it is reached through no link. The user may reach a folder that is written through links of
 /// their own; what lies in it is where it says.
 pub(crate) fn resolve(policy: &Policy) -> Policy {
@@ -63,10 +66,43 @@ pub(crate) fn existing(path: &Utf8Path) -> Utf8PathBuf {
     }
 }
 
+/// A path, and if it is a symbolic link, each path that it leads to and that the sandbox shows. Empty if there is nothing.
+pub(crate) fn with_targets(path: &Utf8Path, policy: &Policy) -> io::Result<Vec<Utf8PathBuf>> {
+    let (mut paths, mut next) = (Vec::new(), path.to_owned());
+    for _ in 0..MOST_LINKS {
+        let Ok(found) = next.symlink_metadata() else { return Ok(paths) };
+        paths.push(next.clone());
+        if !found.is_symlink() {
+            return Ok(paths);
+        }
+        let target = next.parent().unwrap_or(&next).join(next.read_link_utf8()?);
+        let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else { return Ok(paths) };
+        let Ok(parent) = parent.canonicalize_utf8() else { return Ok(paths) };
+        next = parent.join(name);
+        // An agent could have made the link, to see what is hidden.
+        if policy.hides(&next) {
+            return Ok(paths);
+        }
+    }
+    Err(io::Error::other("it leads through too many symbolic links"))
+}
+
 /// A path, to name it: a link at its end is itself what is opened.
 pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(rustix::fs::openat2(CWD, path.as_ref(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+}
+
+/// The same. A folder on the way that its owner may not enter is opened: a program can take that right from all later
+/// sandboxes.
+fn reach(path: &Path) -> io::Result<OwnedFd> {
+    match (open(path), path.parent()) {
+        (Err(error), Some(above)) if is_denied(&error) => {
+            open_to_owner(&reach(above)?)?;
+            open(path)
+        }
+        (opened, _) => opened,
+    }
 }
 
 /// What is at a path; none if nothing is, or if a link leads there.
@@ -78,9 +114,9 @@ pub(crate) fn kind(path: impl AsRef<Path>) -> Option<FileType> {
 
 /// Opens a file, or a folder to list it.
 pub(crate) fn open_file(path: impl AsRef<Path>, flags: OFlags, mode: Mode) -> io::Result<File> {
-    let (folder, name) = parent(path.as_ref())?;
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    Ok(File::from(rustix::fs::openat(folder, name, flags, mode)?))
+    let open = |folder: &OwnedFd, name: &OsStr| rustix::fs::openat(folder, name, flags, mode);
+    Ok(File::from(in_folder(path.as_ref(), open)?))
 }
 
 /// Makes a folder, and those that it lies in.
@@ -92,17 +128,28 @@ pub(crate) fn make_folder(path: &Utf8Path) -> io::Result<()> {
     if let Some(above) = path.parent().filter(|above| above.parent().is_some()) {
         make_folder(above)?;
     }
-    let (folder, name) = parent(path.as_std_path())?;
-    match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
+    match make_one_folder(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
     }
+}
+
+/// Makes a folder that is missing, in one that is there.
+pub(crate) fn make_one_folder(path: &Utf8Path) -> io::Result<()> {
+    let make = |folder: &OwnedFd, name: &OsStr| rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777));
+    in_folder(path.as_std_path(), make)?;
+    // The folder around it can say which rights new ones have.
+    open_to_owner(&open(path)?)
+}
+
+/// Makes a symbolic link.
+pub(crate) fn link(target: &OsStr, path: impl AsRef<Path>) -> io::Result<()> {
+    in_folder(path.as_ref(), |folder, name| rustix::fs::symlinkat(target, folder, name))
 }
 
 /// Removes a file or a link, or with `REMOVEDIR` an empty folder.
 pub(crate) fn remove(path: impl AsRef<Path>, flags: AtFlags) -> io::Result<()> {
-    let (folder, name) = parent(path.as_ref())?;
-    Ok(rustix::fs::unlinkat(folder, name, flags)?)
+    in_folder(path.as_ref(), |folder, name| rustix::fs::unlinkat(folder, name, flags))
 }
 
 /// Gives a file or folder the first of the names that nothing has. The folder is made writable if its owner took that away.
@@ -131,16 +178,32 @@ pub(crate) fn open_to_owner(folder: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
+/// Does something in the folder that a path lies in, which is made writable if its owner took that away.
+fn in_folder<T>(path: &Path, act: impl Fn(&OwnedFd, &OsStr) -> Result<T, Errno>) -> io::Result<T> {
+    let (folder, name) = parent(path)?;
+    match act(&folder, name) {
+        Err(Errno::ACCESS) => {
+            open_to_owner(&folder)?;
+            Ok(act(&folder, name)?)
+        }
+        done => Ok(done?),
+    }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())
+}
+
 /// Whether an error says that nothing is at a path, or that a link leads there.
 pub(crate) fn is_missing(error: &io::Error) -> bool {
-    let missing = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].map(Errno::raw_os_error);
+    let missing = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::NAMETOOLONG].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|errno| missing.contains(&errno))
 }
 
 /// The folder that a path lies in, and its name there.
 pub(crate) fn parent(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
     match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => Ok((open(parent)?, name)),
+        (Some(parent), Some(name)) => Ok((reach(parent)?, name)),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }

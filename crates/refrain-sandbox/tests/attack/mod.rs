@@ -7,10 +7,12 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 
+/// The rights that new files of a folder get.
+pub(crate) const RIGHTS: &str = "system.posix_acl_default";
 const SHARED_MEMORY: &str = "/dev/shm/refrain-attack";
 pub(crate) const GOT_THROUGH: i32 = 40;
 pub(crate) const WAS_REFUSED: i32 = 41;
@@ -64,6 +66,8 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("git-remotes", Refused, Some(Refused)),
     ("git-submodule-config", Refused, Some(Refused)),
     ("git-replace-submodule", Refused, Some(Refused)),
+    ("git-submodule-without-head", Refused, Some(Refused)),
+    ("git-submodule-of-worktree", Refused, Some(Open)),
     ("git-submodule-commondir", Refused, Some(Refused)),
     ("git-worktree-added", Refused, Some(Refused)),
     ("host-loopback", Refused, Some(Open)),
@@ -258,6 +262,10 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             .or_else(|_| write(git().join("modules/lib/hooks/post-checkout"))),
         "git-replace-submodule" => fs::rename(git().join("modules"), git().join("gone"))
             .or_else(|_| fs::rename(git().join("modules/lib"), git().join("modules/gone"))),
+        // A git folder that an agent broke, to make it one again.
+        "git-submodule-without-head" => write(git().join("modules/no-head/config"))
+            .or_else(|_| fs::rename(git().join("modules/no-head"), git().join("modules/gone"))),
+        "git-submodule-of-worktree" => write(git().join("worktrees/linked/modules/no-head/config")),
         "git-submodule-commondir" => write(git().join("modules/lib/commondir")),
         // One that the user adds while the agent runs would be in there.
         "git-worktree-added" => fs::create_dir_all(git().join("worktrees/new")),
@@ -402,11 +410,32 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "cgroup" => fs::create_dir("/sys/fs/cgroup/refrain-attack")
             .or_else(|_| fs::create_dir("/sys/fs/cgroup/unified/refrain-attack"))
             .or_else(|_| fs::create_dir("/sys/fs/cgroup/pids/refrain-attack")),
+        "plant-first" => {
+            write(home.join(".claude/.config.json"))?;
+            write("first")?;
+            wait_for("the other agent", || fs::metadata("second").is_ok())
+        }
+        "plant-second" => {
+            let planted = home.join(".claude/.config.json");
+            write("second")?;
+            wait_for("the end of the first one", || fs::metadata(&planted).is_err())?;
+            write(&planted)
+        }
+        // What is made in the folder can be opened by no one, its owner included.
+        "leave-rights" => {
+            let row = |tag: u16| [&tag.to_le_bytes()[..], &[0, 0], &u32::MAX.to_le_bytes()].concat();
+            let rights = [2_u32.to_le_bytes().to_vec(), row(1), row(4), row(0x20)].concat();
+            match rustix::fs::setxattr(git().as_str(), RIGHTS, &rights, rustix::fs::XattrFlags::empty()) {
+                Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ACCESS) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
+        }
         login if login.ends_with(".json") => {
             let path = home.join(login);
             let new = path.with_extension("new");
             for name in [
                 "statusline.sh",
+                "large.sh",
                 "shell-snapshots/x",
                 "chrome/chrome-native-host",
                 "ide/1.lock",
@@ -427,6 +456,8 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             ] {
                 let _ = write(path.with_file_name(name));
             }
+            let linked = path.with_file_name("linked.sh");
+            let _ = fs::remove_file(&linked).and_then(|()| write(linked));
             for name in ["projects", "sessions/2026", "log", "tmp/p"] {
                 let folder = path.with_file_name(name);
                 let mode = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode));
@@ -447,6 +478,18 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         }
         _ => panic!("there is no attempt {name}"),
     }
+}
+
+/// Waits until something is so; not for ever.
+pub(crate) fn wait_for(what: &str, is_so: impl Fn() -> bool) -> io::Result<()> {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        if Instant::now() > until {
+            return Err(io::Error::other(format!("{what} is not seen")));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
 }
 
 /// Leaves a file that runs as its owner or group, by each system call that sets a mode.

@@ -78,6 +78,18 @@ impl Signing {
         self.home.join("key")
     }
 
+    /// Fails if the state home or the key in it is there and cannot be read: every signature would look foreign.
+    pub fn check_readable(&self) -> Result<(), DiskError> {
+        let home = self.home.parent().unwrap_or(&self.home);
+        let key = self.key_file();
+        let readable = |path: &Utf8Path, read: io::Result<()>| match read {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("read", path),
+            Ok(()) | Err(_) => Ok(()),
+        };
+        readable(home, fs::read_dir(home).map(drop))?;
+        readable(&key, fs::File::open(&key).map(drop))
+    }
+
     /// Makes the user's key if there is none. Fails if it can be neither read nor made.
     pub fn require_key(&self) -> Result<(), DiskError> {
         let path = self.key_file();

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use fleet::{Fleet, FleetTls, Signers, Worker};
+pub use fleet::{BlobPlace, Fleet, FleetTls, Signers, Worker};
 pub use gates::{Critique, Gate, GateMoment, Gates};
 pub use memory::{Embeddings, Evolution, Memory, Switch};
 pub use money::{Budget, ModelPrice};

@@ -14,6 +14,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error};
 use toml::Value;
 
+use super::keys::BlobPlace;
 use super::wording::shown;
 
 /// A value, as the text that it is read from: of a text what it says, of all else what stands in the file. What is neither
@@ -80,6 +81,7 @@ readers! {
     cost_limit: Option<Limit<Usd>> = |text| values::limit(text, values::usd).map(Some);
     token_limit: Option<Limit<u64>> = |text| values::limit(text, values::tokens).map(Some);
     bytes: Option<u64> = |text| values::bytes(text).map(Some);
+    logs: Option<BlobPlace> = |text| text.parse().map(Some).map_err(str::to_owned);
     price: Usd = values::price;
     some_price: Option<Usd> = |text| values::price(text).map(Some);
 }

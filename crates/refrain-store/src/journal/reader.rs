@@ -125,6 +125,13 @@ pub fn check_copy(bytes: &[u8], from: &LoopDir) -> Result<LoopState, JournalErro
     Ok(fold(bytes, from, |_, _, _| {})?.state)
 }
 
+/// The records of such a journal, in order.
+pub fn records_in(bytes: &[u8], from: &LoopDir) -> Result<Vec<Record>, JournalError> {
+    let mut records = Vec::new();
+    fold::<LoopState>(bytes, from, |record, _, _| records.push(record))?;
+    Ok(records)
+}
+
 /// A journal that came from another machine.
 #[derive(Debug)]
 pub struct ForeignJournal {

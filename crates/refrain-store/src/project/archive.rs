@@ -1,6 +1,8 @@
 //! Loops and plans that were put aside: their folders, renamed. They can still be read, and a loop comes back when it is
 //! resumed.
 
+use std::collections::BTreeSet;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::LoopId;
@@ -61,6 +63,19 @@ fn latest(archive: Utf8PathBuf, id: &LoopId) -> Option<LoopDir> {
         })
         .map(|entry| LoopDir(entry.path().to_owned()))
         .max_by(|a, b| a.0.cmp(&b.0))
+}
+
+/// The names of all archived plans.
+pub fn plan_ids(project: &Project) -> BTreeSet<LoopId> {
+    let entries = project.plan_archive().read_dir_utf8().into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let at =
+                (0..name.len()).find(|at| name.get(*at..*at + STAMP_LENGTH).and_then(stamp).is_some())?;
+            name.get(..at)?.strip_suffix('-')?.parse().ok()
+        })
+        .collect()
 }
 
 /// The archived loops that ended before this time, in seconds.

@@ -40,7 +40,8 @@ pub fn discard_staging(project: &Project, id: &LoopId) {
     }
 }
 
-/// The recorded output of a loop, relative to its folder: prompts, and logs of the agent, gates and critics. Links are left out.
+/// The recorded output of a loop, relative to its folder: prompts, and logs of the agent, gates and critics. Links are omitted,
+/// and so are the parts of a log that is past its cap: the log is read as one.
 pub fn logs(dir: &LoopDir) -> Result<Vec<Utf8PathBuf>, DiskError> {
     let mut found = Vec::new();
     let mut folders = vec![dir.iterations()];
@@ -56,13 +57,20 @@ pub fn logs(dir: &LoopDir) -> Result<Vec<Utf8PathBuf>, DiskError> {
             let Ok(inside) = path.strip_prefix(&dir.0) else { continue };
             match entry.file_type() {
                 Ok(kind) if kind.is_file() && is_log(inside) => found.push(inside.to_owned()),
-                Ok(kind) if kind.is_dir() && inside.components().count() < 4 => folders.push(path.to_owned()),
+                Ok(kind) if kind.is_dir() && inside.components().count() < 4 && !is_part(path) => {
+                    folders.push(path.to_owned());
+                }
                 Ok(_) | Err(_) => {}
             }
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// Whether a folder has the parts of one log.
+fn is_part(folder: &Utf8Path) -> bool {
+    matches!(folder.extension(), Some("tail" | "merged"))
 }
 
 /// Whether a path, relative to the folder of a loop, is one of recorded output. Another machine may have named it.

@@ -9,8 +9,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
+use refrain_files::read_regular;
 
 use crate::disk::atomic::{make_dir, write_atomic};
 use crate::disk::numbered_folders::{self, lock, lock_file, numbers};
@@ -18,6 +19,8 @@ use crate::project::layout::{POOL, Project};
 use crate::{DiskError, OnPath};
 
 const MOST: u32 = 400;
+/// How much of the file is read that says where the repository of a worktree is.
+const LONGEST_LINK: u64 = 8 << 10;
 
 /// A number of the pool, had for as long as the value lives.
 #[derive(Debug)]
@@ -151,6 +154,28 @@ pub fn found(project: &Project, state_home: &Utf8Path) -> Vec<SlotEntry> {
 /// The pools of projects that are not there any more, each with the project's folder.
 pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
     numbered_folders::orphaned(&state_home.join("worktrees"), POOL)
+}
+
+/// The worktrees of loops whose repository is gone or was moved, each with the folder that it was in. What no commit has is only
+/// there, and git can no longer say what that is.
+pub fn worktrees_without_repository(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
+    let folders = |dir: &Utf8Path| -> Vec<Utf8PathBuf> {
+        let entries = dir.read_dir_utf8().into_iter().flatten().flatten();
+        let is_folder = |entry: &Utf8DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        entries.filter(is_folder).map(Utf8DirEntry::into_path).collect()
+    };
+    let root_of = |worktree: &Utf8Path| {
+        let link = String::from_utf8(read_regular(&worktree.join(".git"), LONGEST_LINK).ok()?).ok()?;
+        let own = Utf8PathBuf::from(link.trim_end().strip_prefix("gitdir: ")?);
+        let root = own.ancestors().nth(3)?.to_owned();
+        let project = Project { root: root.clone(), worktree: root.clone(), data: root.clone() };
+        // An agent can write the link.
+        let is_its = worktree.parent()?.file_name()? == project.own_name();
+        (is_its && matches!(own.try_exists(), Ok(false)) && matches!(root.try_exists(), Ok(false)))
+            .then_some(root)
+    };
+    let all = folders(&state_home.join("worktrees")).into_iter().flat_map(|project| folders(&project));
+    all.filter_map(|worktree| Some((root_of(&worktree)?, worktree))).map(|(root, it)| (it, root)).collect()
 }
 
 /// Removes a pool of a project that is gone: not while a worktree of it is used, or held.

@@ -5,6 +5,7 @@ use std::fs::Metadata;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use camino::Utf8PathBuf;
 use refrain_core::Spec;
 use refrain_core::event::AttemptFinished;
 use refrain_core::prompt::state_file::{self, WorkStatus};
@@ -138,6 +139,12 @@ fn number(folder: &Folder, iteration: u32) -> io::Result<()> {
         Ok(Some(file)) => file.write_all_at(&changed.as_bytes()[start..=end], start as u64),
         Ok(None) | Err(_) => folder.replace(STATE, changed.as_bytes()),
     }
+}
+
+/// What has the place of the folder of notes and is no folder, before a loop begins: it is not Refrain's to remove.
+pub fn taken_place(spec: &Spec) -> Option<Utf8PathBuf> {
+    let path = spec.worktree.join(".refrain");
+    path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()).then_some(path)
 }
 
 /// What the agent noted in `state.md`; none if there is no such file.

@@ -12,3 +12,4 @@ pub(crate) mod top;
 pub(crate) mod usage;
 pub(crate) mod verify;
 pub(crate) mod watch;
+mod whole_logs;

@@ -13,7 +13,8 @@ use refrain_engine::{EngineError, FollowEvent, Follower, PlanFollower, Service, 
 
 use super::narrator::PlanNarrator;
 use crate::out::{self, Target};
-use crate::render::{event_text, phrase};
+use crate::render::event_text::{self, EndFacts};
+use crate::render::phrase;
 
 /// How long to wait for the last lines of a task's loop after the plan reports its end.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -122,7 +123,7 @@ fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, 
             _ => settled.is_some(),
         };
         if is_told && !is_past {
-            let text = event_text::lines(state, &record, settled, "", None, None);
+            let text = event_text::lines(state, &record, settled, "", &EndFacts::default(), None);
             let text: String = text.lines().map(|line| tagged(id, line, target.width())).collect();
             if !text.is_empty() && !target.write(&text) {
                 return;

@@ -18,21 +18,22 @@ use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
 use refrain_core::sandbox::{Host, RefusedHost};
 use refrain_core::spec::Millis;
 use refrain_core::text::{printable, thousands};
-use refrain_engine::{ChangeSize, ladder};
+use refrain_engine::ladder;
 
+pub(crate) use self::end_card::EndFacts;
 use self::end_card::end_card;
 use self::header::header;
 use crate::render::phrase;
 use crate::render::{commits, gates, progress, publication};
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
-/// ended, `told` what its agent said last: no fault is said twice. `size` is what an ended loop changed.
+/// ended, `told` what its agent said last: no fault is said twice. `end` is about a loop that ended.
 pub(crate) fn lines(
     state: &LoopState,
     record: &Record,
     settled: Option<&Attempt>,
     told: &str,
-    size: Option<ChangeSize>,
+    end: &EndFacts,
     width: Option<usize>,
 ) -> String {
     let is_ending = state.in_flight().is_some_and(|flight| flight.child.stopping.is_some());
@@ -173,7 +174,7 @@ pub(crate) fn lines(
         text.push_str(&remarks(attempt, told));
     }
     if let Event::LoopEnded(_) = record.event {
-        text.push_str(&end_card(state, size));
+        text.push_str(&end_card(state, end));
     }
     fit(text, width)
 }
@@ -337,7 +338,7 @@ fn remarks(attempt: &Attempt, told: &str) -> String {
 const TOLD: usize = 10;
 
 /// The state of a loop for a user who begins to watch: what it is, how its last attempts ended, and what runs.
-pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<usize>) -> String {
+pub(crate) fn digest(state: &LoopState, end: &EndFacts, width: Option<usize>) -> String {
     let id = &state.spec.id;
     let mut text = header(&state.spec, &state.limits, width);
     let earlier = state.attempts.len().saturating_sub(TOLD);
@@ -350,7 +351,7 @@ pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<
         text.push_str(&of_gates(gates::digest(state, attempt)));
     }
     if state.ended.is_some() {
-        return fit(text + &end_card(state, size), width);
+        return fit(text + &end_card(state, end), width);
     }
     let settled =
         state.attempts.iter().any(|attempt| attempt.id.iteration == state.iteration && attempt.charged);

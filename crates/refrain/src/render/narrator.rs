@@ -7,10 +7,10 @@ use owo_colors::OwoColorize;
 use refrain_core::agent::{AgentEvent, Speaker};
 use refrain_core::event::{Event, Record};
 use refrain_core::r#loop::LoopState;
-use refrain_engine::{ChangeSize, FollowEvent};
+use refrain_engine::FollowEvent;
 
 use crate::render::agent_text::AgentText;
-use crate::render::event_text;
+use crate::render::event_text::{self, EndFacts};
 use crate::render::folding::FoldedOutput;
 use crate::render::lines::Lines;
 
@@ -21,8 +21,8 @@ pub(crate) struct Narrator {
     said: AgentText,
     /// The output or text that is being shown, on a terminal.
     folding: FoldedOutput,
-    /// How much the loop changed, once it ended.
-    size: Option<ChangeSize>,
+    /// What its journal does not say, once it ended.
+    end: EndFacts,
 }
 
 impl Narrator {
@@ -31,9 +31,9 @@ impl Narrator {
         self.state.as_ref()
     }
 
-    /// Notes how much the loop changed, for the summary at its end.
-    pub(crate) fn note_size(&mut self, size: Option<ChangeSize>) {
-        self.size = size;
+    /// Notes what the summary at the end says beyond the journal.
+    pub(crate) fn note_end(&mut self, end: EndFacts) {
+        self.end = end;
     }
 
     /// Whether a line was begun that has not come to its end.
@@ -57,7 +57,7 @@ impl Narrator {
             FollowEvent::Joined => self
                 .state
                 .as_ref()
-                .map(|state| event_text::digest(state, self.size, width))
+                .map(|state| event_text::digest(state, &self.end, width))
                 .unwrap_or_default(),
             // What ended an attempt its summary says.
             FollowEvent::Said(AgentEvent::Fault(_)) => String::new(),
@@ -108,7 +108,7 @@ impl Narrator {
         let settled = self.fold(record);
         if let Some(state) = &self.state {
             let settled = settled.then(|| state.attempts.last()).flatten();
-            text.push_str(&event_text::lines(state, record, settled, &told, self.size, width));
+            text.push_str(&event_text::lines(state, record, settled, &told, &self.end, width));
         }
         text
     }

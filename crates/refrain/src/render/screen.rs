@@ -5,6 +5,7 @@ use refrain_core::event::{Event, Record};
 use refrain_engine::{FollowEvent, Follower, Service, chain, now};
 
 use crate::out::{self, Target};
+use crate::render::event_text::EndFacts;
 use crate::render::live::Live;
 use crate::render::narrator::Narrator;
 
@@ -76,7 +77,8 @@ impl Screen {
         let id = self.narrator.state().map(|state| state.spec.id.clone());
         if let (true, Some(service), Some(id)) = (is_end, &self.service, id) {
             // A summary without it is better than none.
-            self.narrator.note_size(service.change_size(&id).ok().flatten());
+            let size = service.change_size(&id).ok().flatten();
+            self.narrator.note_end(EndFacts { size, merged_into: service.merged_into(&id) });
         }
     }
 

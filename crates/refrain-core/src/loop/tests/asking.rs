@@ -422,17 +422,17 @@ fn refusals_say_what_to_type() {
     let capped = Journal::limited(|limits| limits.max_iterations = Some(1)).runs(1, Exit::Code(0)).obey();
     assert_eq!(
         refusal(capped),
-        "it would stop at once: 1 iteration is used up; grant it more in all with --max-iterations 21"
+        "it would stop at once: 1 iteration is used up; give it a larger total with --max-iterations 21"
     );
     let capped = Journal::limited(|limits| limits.max_iterations = Some(2));
     let capped = capped.runs(1, Exit::Code(0)).runs(1, Exit::Code(0)).obey();
     assert_eq!(
         refusal(capped),
-        "it would stop at once: 2 iterations are used up; grant it more in all with --max-iterations 22"
+        "it would stop at once: 2 iterations are used up; give it a larger total with --max-iterations 22"
     );
     assert_eq!(
         refusal(Journal::ended(End::TimedOut)),
-        "it would stop at once: 3.0s are used up; grant it more in all with --max-duration 60s"
+        "it would stop at once: 3.0s are used up; give it a larger total with --max-duration 60s"
     );
     assert_eq!(refusal(Journal::ended(End::Cancelled)), "it is cancelled");
     let paused = Journal::ended(End::Paused).state.admits(&Ask::Pause(Urgency::Now)).unwrap_err();

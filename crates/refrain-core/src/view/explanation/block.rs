@@ -1,11 +1,13 @@
 //! Why a loop is blocked, and what its user does about it.
 
+use super::end;
 use super::statement::{needed, told};
 use crate::event::{BlockReason, Exit};
 use crate::gate::{NOT_FOUND, missing_program};
 use crate::r#loop::{GateFailure, LoopState, Outcome};
 use crate::protect::ProtectionBreach;
 use crate::session::MAX_IDLE_TURNS;
+use crate::spec::Until;
 use crate::stuck::{Pattern, Verdict};
 use crate::text::{printable, squeeze};
 use crate::view::loop_parts::publication;
@@ -172,18 +174,25 @@ fn awaits_approval(state: &LoopState) -> String {
     let before = before.map_or_else(String::new, |tree| {
         format!("what was approved, tree {}, is another by now: ", tree.short())
     });
+    let done = match state.spec.until {
+        Until::Count => end::asked_are_done(state),
+        Until::Complete | Until::Forever => "it claims to be done".to_owned(),
+    };
     before
         + &match state.spec.has_hard_gates() {
-            true => format!(
-                "it claims to be done, and every required gate passed{tree}: a person is to approve it"
-            ),
-            false => format!("it claims to be done{tree}, which no gate checks: a person is to approve it"),
+            true => format!("{done}, and every required gate passed{tree}: a person is to approve it"),
+            false => format!("{done}{tree}, which no gate checks: a person is to approve it"),
         }
 }
 
 /// What the person does who has to approve.
 fn decide(state: &LoopState, resume: &str) -> String {
     let id = &state.spec.id;
+    if !state.steering.is_empty() {
+        return format!(
+            "send it back with your text: {resume}; or refrain take-back {id}, then refrain approve {id}"
+        );
+    }
     let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
     let look = if tree.is_some() { "diff" } else { "logs" };
     format!(

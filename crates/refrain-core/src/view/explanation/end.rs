@@ -65,12 +65,16 @@ fn all_passed(spec: &Spec) -> &'static str {
     }
 }
 
-/// A loop that was asked for a number of iterations, and did them.
-fn counted(state: &LoopState) -> String {
-    let done = match state.charged {
+pub(super) fn asked_are_done(state: &LoopState) -> String {
+    match state.charged {
         1 => "the iteration that was asked for is done".to_owned(),
         n => format!("the {n} iterations that were asked for are done"),
-    };
+    }
+}
+
+/// A loop that was asked for a number of iterations, and did them.
+fn counted(state: &LoopState) -> String {
+    let done = asked_are_done(state);
     let (proven, approved) = (proven(state), approved(state));
     match (state.is_proven(), failing(state)) {
         (true, _) => format!("{done}, and every required gate passed{proven}{approved}"),

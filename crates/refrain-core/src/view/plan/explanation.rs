@@ -161,7 +161,8 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::Moved { .. }
             | Refusal::Immovable(_)
             | Refusal::NotAsked(_)
-            | Refusal::AnotherTree { .. },
+            | Refusal::AnotherTree { .. }
+            | Refusal::TextQueued(_),
         ) => format!("refrain plan resume {id}"),
     };
     match word {

@@ -20,6 +20,7 @@ use crate::gate::Check;
 use crate::ids::LoopId;
 use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
 use crate::spec::{AgentKind, Millis};
+use crate::text::squeeze;
 
 pub use parts::{BlockedTask, CurrentTask, TaskView, TaskWord, WaveCommit, WaveView, WaveWord};
 pub use path::critical_path;
@@ -223,7 +224,7 @@ pub fn status(
         kind: Kind::Plan,
         status: word,
         verified: spec.verifies().then_some(word == StatusWord::Completed && has_landed(state)),
-        reason: explanation::reason(state, word),
+        reason: squeeze(&explanation::reason(state, word)),
         needs: explanation::needs(state, word),
         waits_for: waits_for(state),
         agent: spec.each.agent.kind,

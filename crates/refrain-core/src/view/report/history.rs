@@ -26,6 +26,10 @@ pub struct Trail {
     pub critiques: Vec<Critique>,
     pub reviewers: Usage,
     pub critics: Usage,
+    /// The machine of the runner.
+    host: String,
+    /// How many of the files were sealed when the loop last came from another machine.
+    arrived: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub struct KeptFile {
     pub of: AttemptId,
     pub kept: AttemptFile,
     pub seal: Seal,
+    /// The machine where it was sealed.
+    pub host: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +68,8 @@ impl Trail {
                 Event::AgentChanged(other) => agent = other,
                 Event::AttemptStarted(id) => attempt = *id,
                 Event::AttemptFinished(finished) => trail.finish(attempt, finished, agent),
-                Event::RunnerStarted { interrupted: Some(id), adopted: Some(adopted), .. } => {
+                Event::RunnerStarted { runner, interrupted: Some(id), adopted: Some(adopted), .. } => {
+                    trail.host.clone_from(&runner.host);
                     trail.finish(*id, adopted, agent);
                 }
                 Event::GateStarted { gate, run: started } => {
@@ -74,11 +81,17 @@ impl Trail {
                 Event::CritiqueStarted { .. } => {
                     judge = spec.critique.as_ref().map(|it| Judge(&it.critic, |trail| &mut trail.critics));
                 }
-                Event::RunnerStarted { judged, .. } => trail.pay(judge.take(), judged.as_deref()),
+                Event::RunnerStarted { runner, judged, .. } => {
+                    trail.host.clone_from(&runner.host);
+                    trail.pay(judge.take(), judged.as_deref());
+                }
+                Event::LoopMoved(_) => trail.arrived = trail.files.len(),
                 Event::GateSpawnFailed { .. } | Event::CritiqueFailed { .. } => judge = None,
                 Event::GateFinished(finished) => {
                     let kept = AttemptFile::Gate(finished.gate.clone(), run);
-                    trail.files.extend(finished.log.clone().map(|seal| KeptFile { of: attempt, kept, seal }));
+                    let host = trail.host.clone();
+                    let file = finished.log.clone().map(|seal| KeptFile { of: attempt, kept, seal, host });
+                    trail.files.extend(file);
                     let report = finished.review.as_ref().and_then(|said| said.report.as_deref());
                     trail.pay(judge.take(), report);
                 }
@@ -136,18 +149,23 @@ impl Trail {
                 | Event::LoopResumed { .. }
                 | Event::JournalTorn { .. }
                 | Event::JournalRestored { .. }
-                | Event::LoopLeft(_)
-                | Event::LoopMoved(_) => {}
+                | Event::LoopLeft(_) => {}
             }
         }
         trail
+    }
+
+    /// Whether the loop came from another machine since this file was sealed there.
+    pub fn is_from_elsewhere(&self, file: &KeptFile) -> bool {
+        self.files[..self.arrived.min(self.files.len())].contains(file)
     }
 
     fn finish(&mut self, of: AttemptId, finished: &AttemptFinished, agent: &AgentSpec) {
         let output = AttemptFile::Output { streams: agent.streams() };
         let files = [(AttemptFile::Prompt, &finished.sealed.prompt), (output, &finished.sealed.output)];
         let sealed = files.into_iter().filter_map(|(kept, seal)| Some((kept, seal.clone()?)));
-        self.files.extend(sealed.map(|(kept, seal)| KeptFile { of, kept, seal }));
+        let host = self.host.clone();
+        self.files.extend(sealed.map(|(kept, seal)| KeptFile { of, kept, seal, host: host.clone() }));
         let session = finished.report.as_ref().map(|report| report.session.clone()).unwrap_or_default();
         let used = AgentRow {
             kind: agent.kind,

@@ -23,6 +23,14 @@ pub enum OwnBranch {
 }
 
 impl Service {
+    /// The branch that is checked out here, or HEAD, if it has all work of the own branch of a loop that has stopped.
+    pub fn merged_into(&self, id: &LoopId) -> Option<String> {
+        match self.branch_state(id).ok().flatten()? {
+            OwnBranch::Merged { into, .. } => Some(into.unwrap_or_else(|| "HEAD".to_owned())),
+            OwnBranch::Empty | OwnBranch::Open | OwnBranch::Discarded(_) | OwnBranch::Gone => None,
+        }
+    }
+
     /// None if the loop has no branch of its own here, or that is checked out here.
     pub fn branch_state(&self, id: &LoopId) -> Result<Option<OwnBranch>, EngineError> {
         let dir = self.locate(id)?.dir;

@@ -19,7 +19,7 @@ use refrain_store::journal::{self, Durability};
 use refrain_store::project::{mirrors, moving, projects, worktree};
 use refrain_store::{ClaimOutcome, Journal, LoopDir, RunnerLock, WorktreeLock};
 
-use super::{DepartureSteps, JOURNAL, NOTES, content, disk, object_of};
+use super::{DepartureSteps, JOURNAL, NOTES, content, disk, logs, object_of};
 use crate::git_steps::repository::{self, marked};
 use crate::git_steps::tool_pins;
 use crate::move_error::MoveError;
@@ -344,14 +344,8 @@ impl ArrivalSteps<'_> {
     /// Puts the loop in its place: its folder, its branch, its worktree.
     fn lay_out(&mut self, incoming: &Incoming) -> Result<(), EngineError> {
         let Incoming { there, journal, departure, spec, branch, branch_head, .. } = incoming;
-        let mut notes = None;
-        for (path, object, bytes) in &there.files {
-            if path == NOTES {
-                notes = Some(self.at.content(object)?);
-            } else if moving::is_log(path) && *bytes <= moving::LARGEST {
-                moving::write(&self.dir, path, &self.at.content(object)?)?;
-            }
-        }
+        let notes = object_of(there, NOTES).map(|object| self.at.content(object)).transpose()?;
+        logs::lay_out(self.at, &there.files, (&self.dir, journal))?;
         moving::write(&self.dir, Utf8Path::new(JOURNAL), journal)?;
         let _lock = match WorktreeLock::claim(&self.service.project, &spec.worktree, false)? {
             ClaimOutcome::Alone(lock) | ClaimOutcome::Beside(lock, _) => lock,

@@ -20,7 +20,7 @@ use refrain_store::project::{moving, projects, worktree};
 use refrain_store::{ClaimOutcome, Journal, LoopDir, WorktreeLock};
 
 use super::arrival::ArrivalSteps;
-use super::{JOURNAL, NOTES, disk, object_of};
+use super::{JOURNAL, NOTES, disk, logs, object_of};
 use crate::error::chain;
 use crate::git_steps::repository;
 use crate::git_steps::tool_pins;
@@ -50,8 +50,8 @@ struct RemotePlace {
     known: Option<Oid>,
     /// Commits that may have arrived, or may arrive yet, each with how many records it has.
     tried: Vec<(Oid, u64)>,
-    /// The recorded output that is stored as objects, each with its length: it only grows.
-    stored: BTreeMap<Utf8PathBuf, (u64, Oid)>,
+    /// The logs that are stored as objects, each with its length then: it only grows. An excerpt has another name.
+    stored: BTreeMap<Utf8PathBuf, (u64, (Utf8PathBuf, Oid))>,
 }
 
 impl Witness for RemoteWitness {
@@ -105,19 +105,15 @@ impl RemotePlace {
         if let Some(notes) = worktree::notes(spec) {
             files.push((NOTES.into(), at.store(notes.as_bytes()).map_err(unreachable)?));
         }
-        for path in moving::logs(loop_dir).map_err(unreachable)? {
-            let file = loop_dir.0.join(&path);
-            let length = file.symlink_metadata().map_or(0, |meta| meta.len());
-            let object = match stored.get(&path) {
-                Some((known, object)) if *known == length => object.clone(),
-                _ => match read_regular(&file, moving::LARGEST) {
-                    Ok(content) => at.store(&content).map_err(unreachable)?,
-                    // It is sealed, so that its absence shows.
-                    Err(_) => continue,
-                },
-            };
-            stored.insert(path.clone(), (length, object.clone()));
-            files.push((path, object));
+        for path in logs::listed(loop_dir).map_err(unreachable)? {
+            // It is sealed, so that its absence shows.
+            let Some(length) = logs::length(loop_dir, &path) else { continue };
+            if stored.get(&path).is_none_or(|(known, _)| *known != length) {
+                let Ok((name, content)) = logs::carried(loop_dir, &path, logs::BRIEF) else { continue };
+                let object = at.store(&content).map_err(unreachable)?;
+                stored.insert(path.clone(), (length, (name, object)));
+            }
+            files.extend(stored.get(&path).map(|(_, file)| file.clone()));
         }
         let new = NewJournalCommit {
             previous: known.as_ref(),
@@ -307,11 +303,7 @@ impl LeaseTakeOver<'_> {
                 }
                 moving::write(dir, Utf8Path::new(JOURNAL), &journal)?;
             }
-            for (path, object, bytes) in &there.files {
-                if moving::is_log(path) && *bytes <= moving::LARGEST {
-                    moving::write(dir, path, &at.content(object)?)?;
-                }
-            }
+            logs::lay_out(at, &there.files, (dir, &journal))?;
             self.restore(&spec, &branch, head.as_ref())?;
             let notes = there.files.iter().find(|(path, ..)| path == NOTES);
             if let Some((_, object, _)) = notes {

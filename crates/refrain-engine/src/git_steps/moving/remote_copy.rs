@@ -21,7 +21,7 @@ use refrain_store::project::mirrors::{self, CopyNote};
 use refrain_store::project::{moving, projects};
 use refrain_store::{LoopDir, Project, RunnerLock};
 
-use super::{JOURNAL, disk, object_of};
+use super::{JOURNAL, disk, logs, object_of};
 use crate::git_steps::repository::pinned;
 use crate::move_error::MoveError;
 use crate::service::catalog::sorted;
@@ -31,8 +31,6 @@ use crate::{EngineError, ListEntry, Service, chain, now};
 pub(super) const LOOKING: Duration = Duration::from_secs(5);
 /// How long it may take to give away what is new.
 pub(super) const BRINGING: Duration = Duration::from_secs(30);
-/// The size of all logs of a copy, in bytes.
-const LARGEST_COPY: u64 = 1 << 30;
 /// How many loops of a remote are listed.
 const MOST_LISTED: usize = 500;
 
@@ -244,13 +242,7 @@ impl Service {
         if here == Some(&journal) {
             return Ok(());
         }
-        let mut left = LARGEST_COPY;
-        for (path, object, bytes) in &there.files {
-            if moving::is_log(path) && *bytes <= moving::LARGEST && *bytes <= left {
-                left -= bytes;
-                moving::write(dir, path, &at.content(object)?)?;
-            }
-        }
+        logs::lay_out(at, &there.files, (dir, &journal))?;
         moving::write(dir, Utf8Path::new(JOURNAL), &journal)?;
         Ok(())
     }

@@ -104,10 +104,12 @@ impl Head {
             };
             Need::of(base.to_owned(), status.id.to_string(), "", &facts)
         });
-        let (primary, acts) = acts(status.status, need.is_some(), own_branch, true);
+        let merged_into = status.merged_into.as_ref();
+        let (primary, acts) = acts(status.status, need.is_some(), own_branch && merged_into.is_none(), true);
         let model = status.model.as_deref().map(|model| format!(" · {model}")).unwrap_or_default();
         let mut facts = vec![("Agent", format!("{}{model}", agent_name(&status.agent.to_string())))];
-        facts.extend(status.branch.clone().map(|branch| ("Branch", branch)));
+        let merged = merged_into.map(|into| format!(", merged into {into}")).unwrap_or_default();
+        facts.extend(status.branch.as_ref().map(|branch| ("Branch", format!("{branch}{merged}"))));
         facts.extend(status.mode.clone().map(|mode| ("Mode", mode)));
         if let Some(wait) = &status.wait {
             facts.push(("Waits until", utc(wait.until)));

@@ -14,7 +14,7 @@ use refrain_core::LoopId;
 use refrain_core::text::printable;
 use refrain_core::view::checkup::Finding;
 use refrain_engine::tool::{Tool, ToolOutput};
-use refrain_engine::{Service, chain};
+use refrain_engine::{LogStore, Service, chain};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +76,31 @@ pub(super) fn call(context: &Context, words: &[&str]) -> Result<ToolOutput, Requ
     };
     let error = RequestError::new(code, printable(lines.next().unwrap_or_default()).into_owned());
     Err(lines.fold(error, |error, line| error.hint(printable(line).into_owned())))
+}
+
+/// A bucket that has the long logs of loops: the program of the fleet reads it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogBucket<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) address: &'a str,
+}
+
+impl LogStore for LogBucket<'_> {
+    fn address(&self) -> &str {
+        self.address
+    }
+
+    fn put(&self, _: &str, _: &[u8]) -> Result<(), String> {
+        Err("only workers write to it".to_owned())
+    }
+
+    fn get(&self, hash: &str, bytes: u64) -> Result<Option<Vec<u8>>, String> {
+        match call(self.context, &["blob", hash, &bytes.to_string()]) {
+            Ok(done) => Ok(Some(done.stdout)),
+            Err(error) if error.code() == Code::NotFound => Ok(None),
+            Err(error) => Err(error.line().to_string()),
+        }
+    }
 }
 
 /// What the program finds of the fleet.

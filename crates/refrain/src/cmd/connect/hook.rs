@@ -32,7 +32,7 @@ enum SessionEvent {
     Stop,
     /// A session starts, continues, or was compacted
     SessionStart,
-    /// An agent below the session ends: never a claim
+    /// A subagent ends: never a claim
     SubagentStop,
 }
 

@@ -36,11 +36,11 @@ pub(crate) struct Args {
     /// The address to listen on; one that others can reach needs --tls-cert and --tls-key, or --behind-proxy
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = address)]
     host: IpAddr,
-    /// A proxy stands in front that speaks TLS and asks people who they are; ORIGIN is how they reach it, as
-    /// https://loops.example.org
+    /// The address at which users reach a proxy in front of it, as https://loops.example.org; the proxy ends TLS and authenticates
+    /// them
     #[arg(long, value_name = "ORIGIN")]
     behind_proxy: Option<String>,
-    /// Speak TLS with this certificate: PEM, followed by those that vouch for it. It is found under the names in it
+    /// Speak TLS with this certificate: PEM, followed by its issuers. Its names are the accepted host names
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "behind_proxy", value_hint = clap::ValueHint::FilePath)]
     tls_cert: Option<Utf8PathBuf>,
     /// The key of the certificate: PEM, without a passphrase
@@ -254,7 +254,7 @@ fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), Reque
             "",
             "refrain serve token prints a new token: type it in another browser, or give it to a program",
         );
-        out::tell_line("", "Ctrl-C ends it; loops go on without it");
+        out::tell_line("", "Ctrl-C ends it; loops continue without it");
     }
     if args.open && !open(context, &invitation) {
         out::tell_line("", &format!("note: no browser could be opened; open {invitation}"));

@@ -30,7 +30,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if args.id.is_none() && values::can_ask(context) && !values::confirm(&format!("Discard {id}? [y/N] "))? {
         return Ok(Code::Done.into());
     }
-    let DiscardOutcome { archived, kept } = discard(context, &service, &id)?;
+    let DiscardOutcome { archived, was_archived, kept } = discard(context, &service, &id)?;
+    if was_archived {
+        let back = kept.first().map(|work| brings_back(&id, None, &work.reference));
+        let back = back.map(|back| format!("; {back}")).unwrap_or_default();
+        out::tell_note(format!("{id} is archived already, and nothing was changed{back}"));
+        return Ok(Code::Done.into());
+    }
     out::print(&format!("{archived}\n"));
     if kept.is_empty() {
         out::tell_note(format!("{id} is archived; it left no branch to remove"));

@@ -40,6 +40,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         out::print_json(&all)?;
         return Ok(Code::Done.into());
     }
+    for (worktree, root, bytes) in service.worktrees_without_project() {
+        let (worktree, root) = (printable(worktree.as_str()), printable(root.as_str()));
+        out::tell_note(format!(
+            "{worktree}, {}, is the worktree of a project that is gone or was moved, {root}; gc does not remove it, as files may be \
+             only there: look at it, then rm -r it",
+            size(bytes)
+        ));
+    }
     if all.is_empty() {
         out::print("Nothing to remove.\n");
         return Ok(Code::Done.into());

@@ -23,22 +23,28 @@ use crate::{out, pager};
   refrain list
   refrain list --all-projects")]
 pub(crate) struct Args {
-    /// Those of every project that Refrain has worked in
+    /// The loops and plans of every project that Refrain has worked in
     #[arg(long)]
     all_projects: bool,
     /// Only the loops of this plan's tasks, which are hidden otherwise
     #[arg(long, value_name = "ID", conflicts_with = "all_projects")]
     plan: Option<LoopId>,
-    /// Those that this git remote has: a name, a path or an address
+    /// Only archived loops and plans, which are hidden otherwise
+    #[arg(long, conflicts_with_all = ["all_projects", "plan", "at"])]
+    archived: bool,
+    /// The loops that this git remote has: a name, a path or an address
     #[arg(long, value_name = "URL", conflicts_with_all = ["all_projects", "plan"])]
     at: Option<String>,
-    /// Show at most N, those that run first
+    /// Show at most N, running ones first
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole_number(text, 1..=u32::MAX))]
     limit: Option<u32>,
     /// Print an array of status objects, one a line
     #[arg(long)]
     json: bool,
 }
+
+/// What can be done with an archived loop.
+const BRING_BACK: &str = "refrain status ID shows one; refrain resume ID brings one back that can continue";
 
 /// Prints the list; damaged loops are named, and the rest is shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
@@ -52,11 +58,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             empty = "No loops at that remote.\n";
             list_at(context, &service, remote)?
         }
+        (None, None) if args.archived => {
+            empty = "No archived loops in this project.\n";
+            service.list_archived(detail)?
+        }
         (None, None) => service.list_with(args.all_projects, detail)?,
     };
-    if !args.json {
-        rows.sort_by_key(|row| !matches!(row, ListEntry::Loop(brief) if !brief.has_stopped()));
-    }
+    rows.sort_by_key(|row| !matches!(row, ListEntry::Loop(brief) if !brief.has_stopped()));
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let more = rows.len().saturating_sub(limit);
     rows.truncate(limit);
@@ -67,6 +75,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         out::print(empty);
     } else {
         print(context, &rows, args.all_projects)?;
+    }
+    if args.archived && !args.json && !rows.is_empty() {
+        out::tell_note(BRING_BACK.to_owned());
     }
     if more > 0 {
         out::tell_line("", &format!("refrain: {more} more; a larger --limit shows them"));

@@ -11,6 +11,7 @@ use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_engine::{AttemptDir, ByKind, FollowEvent, Service, read_log};
 
 use super::selection::Selection;
+use super::whole_logs::bring;
 use crate::out;
 use crate::render::agent_text::AgentText;
 use crate::render::lines::Lines;
@@ -40,13 +41,13 @@ const CHUNK: usize = 64 << 10;
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let (service, id) = args.selection.open(context, "refrain logs")?;
     match service.find(&id)? {
-        ByKind::Loop(_) => of_loop(&service, &id, args).map(|_| Code::Done.into()),
-        ByKind::Plan(_) => of_plan(&service, &id, args),
+        ByKind::Loop(_) => of_loop(context, &service, &id, args).map(|_| Code::Done.into()),
+        ByKind::Plan(_) => of_plan(context, &service, &id, args),
     }
 }
 
 /// Prints the logs of a plan's loops, one round of a task after the other.
-fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
+fn of_plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
     for (is_given, flag) in [(args.follow, "--follow"), (args.iteration.is_some(), "--iteration")] {
         if is_given {
             let error = RequestError::usage(format!("{flag}: {id} is a plan; use it with one of its loops"));
@@ -57,7 +58,7 @@ fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, Requ
     }
     for round in service.plan_rounds(id)? {
         let heading = format!("=== task {}, round {} ({})\n", round.task, round.round, round.id);
-        if !out::print_raw(heading.as_bytes()) || !of_loop(service, &round.id, args)? {
+        if !out::print_raw(heading.as_bytes()) || !of_loop(context, service, &round.id, args)? {
             break;
         }
     }
@@ -65,13 +66,14 @@ fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, Requ
 }
 
 /// Prints the logs of a loop; false once the reader is gone.
-fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, RequestError> {
+fn of_loop(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<bool, RequestError> {
     let status = service.status(id)?;
     let attempts = attempts(&status, args.iteration);
     check_iteration(&status, args.iteration)?;
     if args.follow {
         return follow(service, id, args.raw);
     }
+    bring(context, service, id, args.iteration)?;
     let (spec, dir) = (service.spec(id)?, service.locate(id)?.dir);
     let runs = gate_runs(service, id)?;
     let runs_of = |attempt| runs.iter().filter(move |(of, ..)| *of == attempt);

@@ -67,7 +67,10 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
     match looked_at {
         Err(error) if json => return values::print_damaged(service, id, error),
         Err(error) => return Err(error.into()),
-        Ok(ByKind::Loop((_, _, status))) if json => out::print_json(&status)?,
+        Ok(ByKind::Loop((_, _, status))) if json => {
+            let merged_into = status.has_stopped().then(|| service.merged_into(id)).flatten();
+            out::print_json(&Status { merged_into, ..status })?;
+        }
         Ok(ByKind::Plan(status)) if json => out::print_json(&status)?,
         Ok(ByKind::Loop((found, state, status))) => {
             // A loop that runs is at work on it; what git cannot say is not shown.

@@ -43,7 +43,7 @@ const LONGEST_LOG: u64 = 512 << 10;
   refrain top
   refrain top --all-projects")]
 pub(crate) struct Args {
-    /// Those of every project that Refrain has worked in
+    /// The loops and plans of every project that Refrain has worked in
     #[arg(long)]
     all_projects: bool,
 }

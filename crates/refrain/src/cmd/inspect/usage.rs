@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// What to add up by; the format prometheus is broken down by everything except days
     #[arg(long, value_enum, default_value_t = ByArg::Day)]
     by: ByArg,
-    /// The loops of every project that refrain has worked in, not only of this one
+    /// The loops of every project that Refrain has worked in, not only of this one
     #[arg(long)]
     all_projects: bool,
     /// Print one object
@@ -60,7 +60,7 @@ enum ByArg {
     Project,
     /// The agent
     Agent,
-    /// The model, as the agent told it
+    /// The model, as the agent reported it
     Model,
     /// What pays: the agent, how it is logged in, and a short name of its account
     Pool,

@@ -8,6 +8,7 @@ use refrain_core::view::report::{Check, Outcome, ReportFile, Subject, Verdict};
 use refrain_engine::{ByKind, EngineError};
 
 use super::selection::RemoteArgs;
+use super::whole_logs::bring;
 use crate::{out, values};
 
 use crate::render::phrase;
@@ -38,6 +39,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     args.place.check(id, "refrain verify")?;
     let id = values::latest(&service, id, "refrain verify")?;
     let service = args.place.open(context, &service, &id)?;
+    if service.locate(&id).is_ok() {
+        bring(context, &service, &id, None)?;
+    }
     let found = service.verify(&id, given.as_ref()).map_err(|error| match error {
         EngineError::IsPlan(id) => {
             RequestError::usage(format!("--report: {id} is a plan; use it with a loop"))

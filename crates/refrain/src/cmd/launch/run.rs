@@ -76,7 +76,7 @@ impl Difference for OfRun {
         match arg.get_id().as_str() {
             "working_dir" => arg.visible_alias("dir").visible_short_alias('d'),
             "spec_gate" => arg.hide(true),
-            "agent" => shown(arg, "Which agent works and reviews; what the configuration says, else claude"),
+            "agent" => shown(arg, "Which agent works and reviews [default: the configured one, else claude]"),
             "timeout" => {
                 shown(arg, "How long one attempt may take [default: RALPH_TIMEOUT_IMPLEMENT, else 20m]")
             }

@@ -33,8 +33,7 @@ pub(crate) struct Args {
 // Its way of working.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ModeArgs {
-    /// Its way of working: research, implement, or one that the configuration has under this name; what it is about is the
-    /// prompt, where there is one
+    /// The way of working: research, implement, or a mode of the configuration; the prompt is its topic
     #[arg(help_heading = heading::RUN, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) mode: Option<String>,
 }

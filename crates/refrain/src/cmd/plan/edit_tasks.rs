@@ -44,7 +44,7 @@ pub(crate) struct AddArgs {
     plan: PlanArgs,
 }
 
-/// Try a task again that was given up or left out
+/// Try a task again that was given up or blocked
 ///
 /// A running plan tries it again by itself; a stopped one when it is resumed.
 #[derive(Debug, clap::Args)]
@@ -56,9 +56,9 @@ pub(crate) struct RetryArgs {
     which: TaskArgs,
 }
 
-/// Leave a task out that has not started
+/// Block a task that has not started
 ///
-/// Tasks that depend on it wait. refrain plan retry takes it back in.
+/// Tasks that depend on it wait. `refrain plan retry` undoes this.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   refrain plan block 3

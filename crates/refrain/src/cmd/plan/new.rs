@@ -40,11 +40,12 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let Args { idea, plan: file, agent, command, model } = args;
     let request = NewPlan { idea: idea.join(" "), file, agent, command, model };
     let prepared = new_plan(context, &request, &mut out::tell_note)?;
-    let ok = check::checked(context, &prepared, false)?;
+    let checked = check::check(context, &prepared)?;
+    check::print(&checked, &prepared, false)?;
     let file = shlex::try_quote(request.file.as_str()).unwrap_or_default();
-    out::print(&match ok {
+    out::print(&match checked.ok {
         true => format!("next: edit {file}, then refrain plan run --plan {file}\n"),
         false => format!("next: correct {file}, then refrain plan check --plan {file}\n"),
     });
-    Ok(if ok { Code::Done } else { Code::Failed }.into())
+    Ok(if checked.ok { Code::Done } else { Code::Failed }.into())
 }

@@ -14,9 +14,9 @@ use crate::render::phrase;
 /// Which plan.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WhichArgs {
-    /// The plan [default: the only one that is possible; for `status`, the one touched last]
+    /// The plan [default: the only one that the verb fits; for `status`, the one touched last]
     id: Option<LoopId>,
-    /// What its tasks are called together
+    /// The tag of its tasks
     #[arg(long, value_name = "TAG", conflicts_with = "id")]
     tag: Option<String>,
 }

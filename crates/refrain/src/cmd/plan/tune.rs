@@ -43,19 +43,19 @@ pub(crate) struct Args {
     /// The tag of its tasks
     #[arg(long, value_name = "TAG", conflicts_with = "name")]
     tag: Option<String>,
-    /// Your words for the next agent
+    /// Your advice for the next attempt
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["words_file", "accept", "reviewer"])]
     words: Option<String>,
-    /// The file that holds them
+    /// The file that holds your advice
     #[arg(long, value_name = "FILE", conflicts_with_all = ["accept", "reviewer"])]
     words_file: Option<Utf8PathBuf>,
-    /// The agent that proposes them: an agent's name or a command; [default: the plan's own agent, in a new session]
+    /// The agent that proposes the advice: an agent's name or a command [default: the plan's own agent, in a new session]
     #[arg(long, value_name = "KIND|CMD")]
     reviewer: Option<String>,
-    /// Take what is proposed
+    /// Accept the proposed advice
     #[arg(long)]
     accept: bool,
-    /// Resume the plan with it
+    /// Resume the plan with the advice
     #[arg(long)]
     resume: bool,
     #[command(flatten)]

@@ -64,6 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
         ("plan-tune", schemars::schema_for!(TuneOutput)),
         ("event", schemars::schema_for!(Record)),
         ("show", schemars::schema_for!(Vec<Record>)),
+        ("show-plan", schemars::schema_for!(Vec<Record<PlanEvent>>)),
         ("usage", schemars::schema_for!(usage::Report)),
         ("report", schemars::schema_for!(Report)),
         ("report-plan", schemars::schema_for!(PlanReport)),

@@ -68,17 +68,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
     let shown = shown(&found)?;
     let hash = found.hash();
+    if let Some(given) = args.hash.as_ref().filter(|given| **given != hash) {
+        let error = format!("--hash {given}: what is there now has the hash {hash}");
+        return Err(RequestError::usage(error).hint("refrain trust --show shows it"));
+    }
     if found.is_trusted(&service) {
         out::print(&format!("All of this is trusted already.\n{shown}"));
         return Ok(Code::Done.into());
     }
-    match &args.hash {
-        Some(given) if *given == hash => {}
-        Some(given) => {
-            let error = format!("--hash {given}: what is there now has the hash {hash}");
-            return Err(RequestError::usage(error).hint("refrain trust --show shows it"));
-        }
-        None => out::print(&format!("{shown}hash {hash}\n")),
+    if args.hash.is_none() {
+        out::print(&format!("{shown}hash {hash}\n"));
     }
     if args.show {
         return Ok(Code::Done.into());

@@ -10,8 +10,16 @@ use refrain_engine::ChangeSize;
 
 use crate::render::{commits, phrase};
 
-pub(super) fn end_card(state: &LoopState, size: Option<ChangeSize>) -> String {
-    let status = view::status(state, Alive::NO_RUNNER);
+/// What the journal of an ended loop does not say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EndFacts {
+    pub(crate) size: Option<ChangeSize>,
+    /// The branch that has all work of its own branch.
+    pub(crate) merged_into: Option<String>,
+}
+
+pub(super) fn end_card(state: &LoopState, EndFacts { size, merged_into }: &EndFacts) -> String {
+    let (status, size) = (view::status(state, Alive::NO_RUNNER), *size);
     let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
     let took = Millis::from(state.active(state.updated_at));
     let used = phrase::after(&phrase::used(&status.usage));
@@ -20,7 +28,9 @@ pub(super) fn end_card(state: &LoopState, size: Option<ChangeSize>) -> String {
     let has_own_branch = state.spec.git.new_branch().is_some();
     let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
     let branch = branch.filter(|_| !state.has_lost_branch());
-    let parts = branch.map(|branch| format!("branch {}", printable(branch)));
+    let merged = merged_into.as_ref().map(|into| format!(" (merged into {})", printable(into)));
+    let merged = merged.unwrap_or_default();
+    let parts = branch.map(|branch| format!("branch {}{merged}", printable(branch)));
     let parts: Vec<_> = parts.into_iter().chain(size.map(|size| changed(size, state))).collect();
     if !parts.is_empty() {
         text.push_str(&format!("  {}\n", parts.join(", ")));
@@ -29,8 +39,8 @@ pub(super) fn end_card(state: &LoopState, size: Option<ChangeSize>) -> String {
     let next = match &status.needs {
         Some(needs) => needs.clone(),
         None => {
-            let is_committed = has_own_branch && state.git.kept.is_none();
-            next(&status, size.is_some_and(|size| size.files + size.mixed > 0), is_committed)
+            let can_merge = has_own_branch && state.git.kept.is_none() && merged_into.is_none();
+            next(&status, size.is_some_and(|size| size.files + size.mixed > 0), can_merge)
         }
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
@@ -72,9 +82,9 @@ fn has_changes_beyond_commits(state: &LoopState) -> bool {
 }
 
 /// At most three commands for what a person does with a loop that needs nothing.
-fn next(status: &Status, has_changes: bool, has_branch: bool) -> String {
+fn next(status: &Status, has_changes: bool, can_merge: bool) -> String {
     let id = &status.id;
-    let mut next = match (has_changes && has_branch, status.verification()) {
+    let mut next = match (has_changes && can_merge, status.verification()) {
         (true, Verification::Verified) => {
             vec![format!("diff {id}"), format!("merge {id}"), format!("report {id}")]
         }

@@ -104,7 +104,7 @@ fn a_mode_is_a_verb(#[case] words: &str, #[case] mode: &str, #[case] iterations:
     sandbox.refrain(&words.collect::<Vec<_>>()).with_code(0);
     let prompt = pinned(&sandbox, "job");
     assert!(prompt.starts_with(refrain_core::prompt::mode::built_in(mode).unwrap().trim_end()), "{prompt}");
-    assert!(prompt.contains("Ask no questions") && !prompt.contains("## Task"), "{prompt}");
+    assert!(prompt.contains("No user reads your messages") && !prompt.contains("## Task"), "{prompt}");
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["charged"]), (&json!("completed"), &json!(iterations)));
     assert_eq!(status["mode"], mode);

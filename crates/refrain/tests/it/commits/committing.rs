@@ -164,6 +164,12 @@ fn the_refusal_of_a_hook_reaches_the_agent_and_ends_nothing() {
     assert!(prompt.contains("lint: part 1 is bad"), "{prompt}");
     assert_eq!(sandbox.git(&["log", "--format=%s"]), "Do all parts.\nBegin\n");
     assert_eq!(sandbox.status("job")["status"], "completed");
+    // It is said on one line, as each reason is.
+    executable(&sandbox, ".git/hooks/pre-commit", "printf 'one\\ntwo\\n' >&2; exit 1");
+    let agent = sandbox.agent("other", &format!("echo x > other.txt\n{CLAIM}"));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "other", "-m", "1", "--auto-commit", "p"]);
+    let reason = sandbox.status("other")["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("a hook refused it: one two"), "{reason}");
 }
 
 #[test]

@@ -345,7 +345,9 @@ fn a_discarded_branch_can_be_brought_back() {
         assert_eq!(sandbox.git(&["branch", "--list", "work-*"]), "");
         let name = if number == 1 { "job".to_owned() } else { format!("job-{number}") };
         assert_eq!(head(&sandbox, &format!("refs/refrain/discarded/{name}")), tip);
-        sandbox.refrain(&["discard", "job"]).with_code(3);
+        let again = sandbox.refrain(&["discard", "job"]).with_code(0).stderr;
+        let back = format!("for 30 days git branch job refs/refrain/discarded/{name} brings its work back");
+        assert_eq!(again, format!("note: job is archived already, and nothing was changed; {back}\n"));
         // The next one has another commit.
         sandbox.git(&["commit", "--quiet", "--allow-empty", "--message", "Next"]);
     }
@@ -358,6 +360,17 @@ fn a_discarded_branch_can_be_brought_back() {
     sandbox.refrain(&["cancel", "busy", "--now"]).with_code(0);
     session.wait().with_code(15);
     drop(gate);
+}
+
+#[test]
+fn discarding_an_archived_loop_names_the_branch_that_it_left() {
+    let sandbox = sandbox();
+    verified(&sandbox, "job", "true");
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    let refused = sandbox.refrain(&["discard", "job"]).with_code(17).stderr;
+    assert!(refused.contains("job is archived already; its branch work-job is kept"), "{refused}");
+    sandbox.git(&["branch", "-D", "work-job"]);
+    sandbox.refrain(&["discard", "job"]).with_code(0);
 }
 
 #[test]
@@ -380,7 +393,7 @@ fn discarding_keeps_uncommitted_work() {
     assert_eq!(sandbox.git(&["branch", "--list", "work"]), "");
     assert_eq!(sandbox.status("cap")["status"], "cancelled");
     for (words, code) in
-        [(&["open", "cap"][..], 17), (&["merge", "cap", "--unverified"], 17), (&["discard", "cap"], 3)]
+        [(&["open", "cap"][..], 17), (&["merge", "cap", "--unverified"], 17), (&["discard", "cap"], 0)]
     {
         let said = sandbox.refrain(words).with_code(code).stderr;
         assert!(said.contains("refs/refrain/discarded/cap brings its work back"), "{words:?}: {said}");

@@ -154,3 +154,22 @@ fn unneeded_branches_and_worktrees_are_listed_and_removed_on_request() {
     let main = sandbox.git(&["ls-tree", "--name-only", "main"]);
     assert!(main.contains("merged.txt"), "{main}");
 }
+
+/// Its repository is gone, so nothing says which files are in a commit.
+#[test]
+fn the_worktree_of_a_project_that_is_gone_is_named_and_not_removed() {
+    let (sandbox, other) = (sandbox(), "other");
+    start(&sandbox, "capped", &["--gate", "test -f never"]).with_code(10);
+    let worktree = sandbox.status("capped")["worktree"].as_str().unwrap().to_owned();
+    assert_eq!(sandbox.refrain(&["gc"]).with_code(0).stderr, "");
+    let other = sandbox.root().join(other);
+    fs::rename(sandbox.project(), &other).unwrap();
+    let run = sandbox
+        .command(&["-C", other.to_str().unwrap(), "gc", "--yes"])
+        .dir(sandbox.root())
+        .run()
+        .with_code(0);
+    assert!(run.stderr.contains(&format!("note: {worktree}, ")), "{run:?}");
+    assert!(run.stderr.contains("is gone or was moved") && run.stderr.contains("rm -r it"), "{run:?}");
+    assert!(Path::new(&worktree).is_dir());
+}

@@ -191,6 +191,11 @@ fn a_loop_continues_on_another_machine_and_comes_back() {
     // It is over there, and cannot be taken back.
     let gone = machines.take(one, &[]).with_code(17).stderr;
     assert!(gone.contains("has taken it over"), "{gone}");
+    // Its copy here is put away by the command that is shown.
+    let needs = one.status("job")["needs"].as_str().unwrap_or_default().to_owned();
+    assert!(needs.contains("refrain archive job removes it from the list here"), "{needs}");
+    one.refrain(&["archive", "job"]).with_code(0);
+    assert_eq!(one.refrain(&["list"]).with_code(0).stdout, "No loops in this project.\n");
     two.refrain(&["move", "job", "--to", remote]).with_code(17);
     one.no_process_is_left();
     two.no_process_is_left();

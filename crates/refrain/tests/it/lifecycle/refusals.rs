@@ -378,3 +378,17 @@ try start --command {agent} --name inner p
     }
     assert!(lines[0].contains("foreground") && lines[3].starts_with("0 "), "{tried}");
 }
+
+#[test]
+fn what_the_user_has_in_the_place_of_the_notes_stays() {
+    let (sandbox, agent) = prepared();
+    let place = sandbox.project().join(".refrain");
+    std::os::unix::fs::symlink("README.md", &place).unwrap();
+    sandbox.refrain(&["start", "--command", &agent, "p"]).with_code(17);
+    std::fs::remove_file(&place).unwrap();
+    testkit::write(&place, "precious\n");
+    let before = sandbox.snapshot();
+    let refused = sandbox.refrain(&["start", "--command", &agent, "p"]).with_code(17).stderr;
+    assert!(refused.contains(".refrain is no folder") && refused.contains("--worktree"), "{refused}");
+    assert!(sandbox.snapshot() == before, "something was touched");
+}

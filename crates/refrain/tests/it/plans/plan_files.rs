@@ -122,8 +122,13 @@ fn a_valid_plan_passes_the_check() {
 fn a_verification_whose_program_is_missing_does_not_pass_the_check() {
     let sandbox = with(".scud/tasks/auth.json", AUTH);
     let words = ["plan", "check", "--command", "true", "--verify", "nonesuch --all"];
-    let refused = sandbox.refrain(&words).with_code(2).stderr;
-    assert!(refused.contains("gate verify: command not found: nonesuch"), "{refused}");
+    let refused = sandbox.refrain(&words).with_code(2);
+    let why = "gate verify: command not found: nonesuch";
+    assert!(refused.stderr.contains(why), "{refused:?}");
+    assert!(refused.stdout.contains(&format!("error: it cannot begin here: {why}")), "{refused:?}");
+    assert!(!refused.stdout.contains("nothing is wrong with it"), "{refused:?}");
+    let object = sandbox.refrain(&[&words[..], &["--json"]].concat()).with_code(2).json();
+    assert_eq!((&object["ok"], &object["problems"][0]["kind"]), (&json!(false), &json!("cannot-begin")));
 }
 
 #[test]

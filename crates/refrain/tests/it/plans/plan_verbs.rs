@@ -339,10 +339,7 @@ fn a_verb_that_changes_something_asks_which_plan_is_meant() {
         (&["plan", "tune", "1", "--words", "x"], "refrain plan tune other"),
     ] {
         let said = sandbox.refrain(words).with_code(2).stderr;
-        assert!(
-            said.contains("needs an ID: 2 plans can be meant") && said.contains(line),
-            "{words:?}: {said}"
-        );
+        assert!(said.contains("needs an ID: 2 plans match") && said.contains(line), "{words:?}: {said}");
     }
     let view = sandbox.refrain(&["plan", "status", "--json"]).with_code(0).json();
     assert_eq!(view["id"], "other", "who only looks sees the one that was touched last");

@@ -35,11 +35,29 @@ fn an_answer_decides_no_approval() {
     waiting(&sandbox, &[]);
     let refused = sandbox.refrain(&["answer", "job", "yes"]).with_code(17).stderr;
     assert!(refused.contains("job asks nothing: it waits for an approval"), "{refused}");
-    assert!(
-        refused.contains("refrain approve job; or, to send it back: refrain steer job TEXT"),
-        "{refused}"
-    );
+    assert!(refused.contains("refrain approve job; or send it back: refrain steer job TEXT"), "{refused}");
     assert_eq!(sandbox.status("job")["approval"]["state"], "awaited");
+}
+
+/// Its iterations are used up, so each command that sends it back grants more, and runs as it is shown.
+#[test]
+fn a_loop_of_an_exact_number_is_sent_back_by_the_command_that_is_shown() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo more >> work.txt; echo working");
+    let start = ["start", "--command", &agent, "--name", "job", "--exact", "2", "--require-approval"];
+    let begun = sandbox.refrain(&[&start[..], &["--gate", "true", "p"]].concat()).with_code(14).stdout;
+    assert!(
+        begun.contains("the 2 iterations that were asked for are done, and every required gate"),
+        "{begun}"
+    );
+    assert!(!begun.contains("claims to be done"), "{begun}");
+    let shown = "then refrain resume job --max-iterations 22";
+    assert!(begun.contains(shown), "{begun}");
+    for words in [&["answer", "job", "more"][..], &["resume"]] {
+        let refused = sandbox.refrain(words).with_code(17).stderr;
+        assert!(refused.contains(shown), "{refused}");
+    }
+    sandbox.refrain(&["resume", "job", "--max-iterations", "22"]).with_code(14);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::json;
-use testkit::Sandbox;
+use testkit::{Sandbox, write};
 
 use crate::{CLAIM, plain_folder, sandbox};
 
@@ -77,6 +77,15 @@ fn outside_git_a_log_that_a_later_iteration_deletes_is_named_by_verify() {
     let verified = sandbox.refrain(&["verify", "job"]).with_code(1);
     let gone = "DIFFERS: iterations/0001/output.log: it is not there any more";
     assert!(verified.stdout.contains(gone), "{}", verified.stdout);
+    // What machines of a fleet leave of a long log excuses nothing in a loop that never left its machine.
+    let place = sandbox.loop_dir("job").join("iterations/0001");
+    fs::create_dir_all(&place).unwrap();
+    write(&place.join("output.log.excerpt"), "work 9\n");
+    let verified = sandbox.refrain(&["verify", "job"]).with_code(1);
+    assert!(
+        verified.stdout.contains("DIFFERS: iterations/0001/output.log: it is not as it was"),
+        "{verified:?}"
+    );
 }
 
 #[test]

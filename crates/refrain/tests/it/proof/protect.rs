@@ -93,11 +93,24 @@ fn a_protection_that_covers_no_file_is_named() {
     write(&sandbox.project().join(".gitignore"), "/local\n");
     write(&sandbox.project().join("local"), "x\n");
     let agent = sandbox.agent("agent", CLAIM);
-    let covering = ["--protect", "test.sh", "--protect", "local", "--protect-existing", "tests/*.sh"];
+    let absolute = sandbox.project().join("test.sh").to_str().unwrap().to_owned();
+    let covering = [
+        "--protect",
+        "test.sh",
+        "--protect",
+        "local",
+        "--protect",
+        &absolute,
+        "--protect-existing",
+        "tests/*.sh",
+    ];
     let wrong = ["--protect", "test/**", "--protect-existing", "spec/"];
     let run = sandbox.refrain(&start(&agent, &[&covering[..], &wrong].concat())).with_code(0);
     let note = "note: no file matches what is to be protected: test/**, spec/\n";
     assert!(run.stderr.contains(note), "{}", run.stderr);
+    // An absolute path is protected as what it is in the worktree.
+    let spec = &sandbox.journal("job")[0]["event"]["data"]["spec"]["protect"];
+    assert_eq!(spec["frozen"][2], "/test.sh");
 }
 
 #[test]

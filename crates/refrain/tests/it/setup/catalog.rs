@@ -85,6 +85,10 @@ fn a_loop_is_listed_correctly_while_running_crashed_and_resumed() {
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
     sandbox.wait_for_note("up.1");
     assert_eq!(listed(), (json!("running"), json!(1)));
+    // What runs comes first, for scripts too.
+    sandbox.refrain(&["start", "--command", "false", "--name", "later", "-m", "1", "--share-worktree", "p"]);
+    assert_eq!(ids(&sandbox.refrain(&["list", "--limit", "1", "--json"]).with_code(0).json()), ["job"]);
+    sandbox.refrain(&["archive", "later"]).with_code(0);
     session.kill();
     assert_eq!(listed().0, "crashed");
     sandbox.refrain(&["resume", "job"]).with_code(0);

@@ -1,5 +1,6 @@
 //! What the program says to a newcomer about work that it cannot show, merge or tell apart: each sentence was wrong or missing once.
 
+use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
 use crate::surfaces::terminal::Terminal;
@@ -234,6 +235,13 @@ fn status_says_what_became_of_the_branch_of_a_loop() {
     assert_eq!(branch("merged").as_deref(), Some("work-merged (merged into main)"));
     sandbox.refrain(&["merge", "squashed", "--squash"]).with_code(0);
     assert_eq!(branch("squashed").as_deref(), Some("work-squashed (merged into main)"));
+    for (name, merged_into) in
+        [("merged", json!("main")), ("squashed", json!("main")), ("deleted", Value::Null)]
+    {
+        assert_eq!(sandbox.status(name)["merged_into"], merged_into);
+        let watched = sandbox.refrain(&["watch", name]).with_code(0).stdout;
+        assert_eq!(watched.contains(&format!("refrain merge {name}")), merged_into.is_null(), "{watched}");
+    }
     sandbox.refrain(&["gc", "--yes"]).with_code(0);
     assert_eq!(branch("merged").as_deref(), Some("work-merged (merged into main, and removed)"));
     sandbox.refrain(&["discard", "discarded"]).with_code(0);
@@ -428,4 +436,44 @@ fn resume_last_says_that_it_resumes_only_if_it_does() {
     assert!(!refused.contains("resuming"), "{refused}");
     let resumed = sandbox.refrain(&["resume", "--last", "--max-iterations", "2"]).with_code(10).stderr;
     assert!(resumed.contains("resuming job"), "{resumed}");
+}
+
+#[test]
+fn a_state_folder_that_cannot_be_read_is_named_and_no_key_is_suspected() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let start = ["start", "--command", &agent, "--name", "job", "--no-gates", "p"];
+    sandbox.refrain(&start).with_code(0);
+    let file = sandbox.project().join("file");
+    write(&file, "");
+    for words in [&["list"][..], &["status", "job"], &["report", "job"], &["doctor"], &start] {
+        let run = sandbox.command(words).env("XDG_STATE_HOME", file.to_str().unwrap()).run().with_code(1);
+        let said =
+            format!("the folder of Refrain's state, {}/refrain, cannot be used: read ", file.display());
+        assert!(run.stderr.contains(&said) && run.stderr.contains("Not a directory"), "{run:?}");
+        assert!(
+            run.stderr.contains("or set XDG_STATE_HOME to another one") && run.stdout.is_empty(),
+            "{run:?}"
+        );
+    }
+}
+
+#[test]
+fn archived_loops_are_listed_and_one_that_can_continue_comes_back() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo working");
+    let start = ["start", "--command", &agent, "--name", "job", "-m", "1", "--no-gates", "p"];
+    sandbox.refrain(&start).with_code(10);
+    let archived = || sandbox.refrain(&["list", "--archived"]).with_code(0);
+    assert_eq!(archived().stdout, "No archived loops in this project.\n");
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    assert_eq!(sandbox.refrain(&["list"]).with_code(0).stdout, "No loops in this project.\n");
+    let listed = archived();
+    assert!(listed.stdout.starts_with("job ") && listed.stdout.contains("iteration-cap"), "{listed:?}");
+    assert!(listed.stderr.contains("refrain resume ID brings one back that can continue"), "{listed:?}");
+    let objects = sandbox.refrain(&["list", "--archived", "--json"]).with_code(0).json();
+    assert_eq!(objects[0]["id"], "job");
+    sandbox.refrain(&["resume", "job", "-m", "2"]).with_code(10);
+    assert!(sandbox.refrain(&["list"]).with_code(0).stdout.starts_with("job "));
+    assert_eq!(archived().stdout, "No archived loops in this project.\n");
 }

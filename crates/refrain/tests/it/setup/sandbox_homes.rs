@@ -1,8 +1,11 @@
-//! What an agent in a sandbox can change in its own home, which later sessions of the user share.
+//! What an agent in a sandbox can change in its own home, which later sessions of the user share, and in folders that the
+//! user opens.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 
+use crate::CLAIM;
 use crate::adapters::agents::claude;
 use crate::setup::sandbox::{sandbox, write};
 
@@ -74,4 +77,60 @@ fn the_user_can_open_a_folder_of_programs() {
     let words = ["start", "--sandbox", "--command", &agent, "--name", "job", "--max-iterations", "1", "p"];
     sandbox.refrain(&words).with_code(0);
     assert_eq!(fs::read_to_string(open.join("data")).unwrap(), "data\n");
+}
+
+/// A link in them would be followed, and the agent that writes there can make one at any time.
+#[test]
+fn a_path_of_write_leads_through_no_folder_that_an_agent_writes() {
+    let Some(sandbox) = sandbox() else { return };
+    let (home, project, mine) = (sandbox.root().join("home"), sandbox.project(), sandbox.root().join("mine"));
+    let config = home.join("config/refrain/config.toml");
+    let usual = fs::read_to_string(&config).unwrap();
+    let start = |write: &Path| {
+        testkit::write(&config, usual.replace("write = [", &format!("write = [{write:?}, ")));
+        sandbox.refrain(&[
+            "start",
+            "--sandbox",
+            "--command",
+            "true",
+            "--name",
+            "two",
+            "--worktree",
+            "-p",
+            "x",
+        ])
+    };
+    for name in ["project/out", "project/inner", "plain"] {
+        fs::create_dir_all(sandbox.root().join(name)).unwrap();
+    }
+    symlink("project/inner/../planted", &mine).unwrap();
+    symlink("../plain", project.join("planted")).unwrap();
+    for (path, why) in [
+        (home.join("state/refrain/worktrees"), "Refrain's own data"),
+        (project.join(".git/refrain/loops"), "Refrain's own data"),
+        (project.join("planted"), "a link in the project"),
+        (mine.clone(), "a link in the project"),
+    ] {
+        let refused = start(&path).with_code(2).stderr;
+        assert!(refused.contains(&format!("{} leads through {why}", path.display())), "{refused}");
+        assert!(!sandbox.loop_dir("two").exists());
+    }
+    let agent = sandbox.agent("one", "echo ready >> $NOTES/ready; sleep 600");
+    testkit::write(&config, &usual);
+    let one = sandbox.spawn(&["start", "--sandbox", "--command", &agent, "--name", "one", "-p", "x"]);
+    sandbox.wait_for_note("ready");
+    for path in [&project.join("out"), &mine, &project.join("planted/new")] {
+        let refused = start(path).with_code(2).stderr;
+        assert!(refused.contains("leads through the worktree of loop one"), "{refused}");
+    }
+    assert!(!sandbox.loop_dir("two").exists());
+    one.kill();
+    fs::remove_file(&mine).unwrap();
+    symlink("plain", &mine).unwrap();
+    let agent = sandbox.agent("two", &format!("echo x > {}/written; {CLAIM}", mine.display()));
+    testkit::write(&config, usual.replace("write = [", &format!("write = [{mine:?}, ")));
+    sandbox
+        .refrain(&["start", "--sandbox", "--command", &agent, "--name", "two", "--worktree", "-p", "x"])
+        .with_code(0);
+    assert!(sandbox.root().join("plain/written").exists(), "a link of the user's is followed");
 }

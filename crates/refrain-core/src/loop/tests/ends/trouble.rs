@@ -313,7 +313,7 @@ fn a_resume_that_would_stop_at_once_names_every_used_up_limit() {
     assert_eq!(
         refusal.to_string(),
         "it would stop at once: 1 iteration is used up, 600 of 1000 tokens are used, and an iteration like the last \
-         takes 600 more; grant it more in all with --max-iterations 21 --max-tokens 2400"
+         takes 600 more; give it a larger total with --max-iterations 21 --max-tokens 2400"
     );
     let needs = crate::view::status(&both.state, crate::view::Alive::NO_RUNNER).needs;
     assert_eq!(needs.as_deref(), Some("refrain resume mend --max-iterations 21 --max-tokens 2400"));
@@ -322,7 +322,7 @@ fn a_resume_that_would_stop_at_once_names_every_used_up_limit() {
     let used_up =
         capped(AgentKind::Codex, |limits| limits.max_tokens = Some(500)).spawns().ends(uses(600)).obey();
     let refusal = used_up.state.resume(&Grant::default()).unwrap_err().to_string();
-    assert!(refusal.contains(": 600 of 500 tokens are used up; grant"), "{refusal}");
+    assert!(refusal.contains(": 600 of 500 tokens are used up; give it"), "{refusal}");
 }
 
 #[test]

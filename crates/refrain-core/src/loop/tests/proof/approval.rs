@@ -208,6 +208,17 @@ fn a_loop_that_waits_for_no_approval_is_not_approved(#[case] journal: Journal, #
 }
 
 #[test]
+fn a_yes_does_not_drop_a_text_that_is_queued() {
+    let journal = waiting(|_| ()).asks(Ask::Steer("not yet".to_owned()));
+    assert_eq!(
+        journal.state.approve(&Grant::default(), None),
+        Err(Refusal::TextQueued("not yet".to_owned()))
+    );
+    let needs = view::status(&journal.state, Alive::NO_RUNNER).needs.unwrap();
+    assert!(needs.contains("refrain take-back mend, then refrain approve mend"), "{needs}");
+}
+
+#[test]
 fn a_yes_is_to_the_tree_that_waits_alone() {
     let journal = waiting(|_| ());
     let tree = oid(1).to_string();

@@ -43,7 +43,7 @@ pub(super) struct Args {
     /// What the person typed after that; `-` reads it from stdin. Options in it count as if they were given here
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     args: Option<String>,
-    /// What stands before that in the prompt: how the command works
+    /// What comes before that in the prompt: how the command works
     #[arg(long, value_name = "TEXT")]
     lead: Option<String>,
     /// The loop's mode, as with start

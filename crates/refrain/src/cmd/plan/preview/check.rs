@@ -16,7 +16,6 @@ use crate::render::phrase;
 /// It finds cycles, unknown and duplicate ids, tasks without a gate, specifications that are too long, and tasks that wait for one that
 /// will not be done. The exit code is 1 if the plan cannot run as it is.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 #[command(after_help = "Examples:
   refrain plan check --tag my-feature
   refrain plan check --plan PLAN.md --json")]
@@ -30,26 +29,34 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
-    let ok = checked(context, &prepared, args.json)?;
-    if !ok {
+    let checked = check(context, &prepared)?;
+    if !checked.ok {
+        print(&checked, &prepared, args.json)?;
         return Ok(Code::Failed.into());
     }
-    // The tasks are well, and cannot begin here all the same.
-    let each = &prepared.spec.each;
-    prepared.service.check_gates(each, &each.gates)?;
-    prepared.service.admit_repository(&prepared.spec)?;
-    prepared.check_trust(context)?;
+    // The tasks are well, and may be unable to begin here all the same.
+    if let Err(error) = check_start(context, &prepared) {
+        print(&checked.that_cannot_begin(&error.message()), &prepared, args.json)?;
+        return Err(error);
+    }
+    print(&checked, &prepared, args.json)?;
     Ok(Code::Done.into())
 }
 
-/// Prints all problems of the plan; whether it can run.
-pub(in crate::cmd::plan) fn checked(
+fn check_start(context: &Context, prepared: &PreparedPlan) -> Result<(), RequestError> {
+    let each = &prepared.spec.each;
+    prepared.service.check_gates(each, &each.gates)?;
+    prepared.service.admit_repository(&prepared.spec)?;
+    prepared.check_trust(context)
+}
+
+/// All problems of the plan's tasks.
+pub(in crate::cmd::plan) fn check(
     context: &Context,
     prepared: &PreparedPlan,
-    json: bool,
-) -> Result<bool, RequestError> {
+) -> Result<PlanCheck, RequestError> {
     let texts = prepared.texts(context)?;
-    let PreparedPlan { source, spec, notes, .. } = prepared;
+    let PreparedPlan { source, spec, .. } = prepared;
     let (file, graph) = (&source.file, &source.graph);
     let mut problems = source.problems.clone();
     if !spec.verifies() {
@@ -61,13 +68,20 @@ pub(in crate::cmd::plan) fn checked(
             texts.brief(graph, at).over_budget(&graph.tasks()[at].id, spec.brief.max_tokens)
         }),
     );
-    let checked = PlanCheck::of(file.path.as_str(), &file.tag, graph, &problems);
+    Ok(PlanCheck::of(file.path.as_str(), &file.tag, graph, &problems))
+}
+
+pub(in crate::cmd::plan) fn print(
+    checked: &PlanCheck,
+    prepared: &PreparedPlan,
+    json: bool,
+) -> Result<(), RequestError> {
     match json {
-        true => out::print_json(&checked)?,
-        false => out::print(&text(&checked)),
+        true => out::print_json(checked)?,
+        false => out::print(&text(checked)),
     }
-    notes.iter().for_each(|note| out::tell_line("", &format!("note: {note}")));
-    Ok(checked.ok)
+    prepared.notes.iter().for_each(|note| out::tell_line("", &format!("note: {note}")));
+    Ok(())
 }
 
 fn text(checked: &PlanCheck) -> String {

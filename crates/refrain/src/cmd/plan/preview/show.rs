@@ -15,7 +15,6 @@ use crate::out;
 /// That is the first prompt of its loop, as plan run with the same options makes it; with --name, to the byte. With --max-cost it
 /// also says what may be spent.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 #[command(after_help = "Examples:
   refrain plan show 2 --tag my-feature
   refrain plan show 2 --plan PLAN.md --json")]
