@@ -254,7 +254,7 @@ impl PlanState {
 
 impl TaskState {
     /// Whether git's conflict marks may be in its work: its last round began with the work of an earlier one, merged onto
-    /// what had landed. While they are there it does not land, whatever its gates say of it and whoever let it go on.
+    /// what had landed. While they are there it does not land, whatever its gates say of it, also after a resume.
     pub fn may_hold_marks(&self) -> bool {
         self.before.is_some()
     }
