@@ -273,6 +273,12 @@ impl TaskState {
         }
     }
 
+    /// Whether git's conflict marks may be in its work: its last round began with the work of an earlier one, merged onto
+    /// what had landed. While they are there it does not land, whatever its gates say of it, also after a resume.
+    pub fn may_hold_marks(&self) -> bool {
+        self.before.is_some()
+    }
+
     /// Why it has stopped, in a line; none if it has not.
     pub(super) fn stopped_because(&self) -> Option<String> {
         let Stage::Stopped(stop) = &self.stage else { return None };

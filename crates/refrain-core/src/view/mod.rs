@@ -105,6 +105,10 @@ pub struct Status {
     pub merged_into: Option<String>,
     /// The tree that was proven.
     pub tree: Option<String>,
+    /// Whether the gates passed on more than `tree` has: on changes to files that were changed before the loop, or that may
+    /// not be committed; left out where they did not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tree_is_partial: bool,
     /// When it was started.
     #[schemars(with = "String")]
     pub started_at: Timestamp,
@@ -369,6 +373,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         working_dir: spec.working_dir.to_string(),
         branch: branch(state),
         tree: state.proven_tree().map(ToString::to_string),
+        tree_is_partial: state.proven_tree().is_some() && state.is_proven_beyond_its_tree(),
         started_at: state.started_at,
         updated_at: state.updated_at,
         ended_at: ended.filter(|_| word.has_stopped()).map(|ended| ended.at),

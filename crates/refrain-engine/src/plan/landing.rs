@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
 use refrain_core::git::{GitPins, Oid, RepoPath};
 use refrain_core::plan::{
-    MergedTask, PlanEvent, PlanSpec, PlanState, RemadeWave, Return, Stage, TaskCommit, TaskId, TaskState,
+    MergedTask, PlanEvent, PlanSpec, PlanState, RemadeWave, Stage, TaskCommit, TaskId, TaskState,
     UnmergedTask, WaveNumber,
 };
 use refrain_core::text::{clip, printable};
@@ -168,9 +168,9 @@ impl Landing {
             let (tree, paths) = match repository.merge(request)? {
                 Merge::Clean { tree } => {
                     // The agent that was to settle a conflict may have left git's marks where they were.
-                    let paths = match &task.again {
-                        Some(Return::Conflict(paths)) => repository.with_markers(&tree, paths)?,
-                        Some(Return::Failed(_) | Return::Tuned(_) | Return::Resumed(_)) | None => Vec::new(),
+                    let paths = match task.may_hold_marks() {
+                        true => repository.with_markers(&tip, &tree, Some(cancel))?,
+                        false => Vec::new(),
                     };
                     (tree, paths)
                 }

@@ -2,7 +2,7 @@
 
 pub(super) mod fleet;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -70,7 +70,8 @@ pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool, Asker)>>>;
 
 pub(super) struct Begin {
     pub(super) at: Oid,
-    /// Paths that both its earlier work and what landed since changed.
+    /// Paths in which git's conflict marks are: those that both its earlier work and what landed since changed, and those
+    /// in which that work had left the marks of an earlier round.
     pub(super) conflicts: Vec<RepoPath>,
 }
 
@@ -327,10 +328,11 @@ impl Round {
         };
         let (tree, conflicts) = match repository.merge(request)? {
             MergeResult::Clean { tree } => (tree, Vec::new()),
-            MergeResult::Conflict { tree, conflicts } => {
-                (tree, conflicts.into_iter().map(|conflict| conflict.path).collect())
-            }
+            MergeResult::Conflict { tree, conflicts } => (tree, conflicts),
         };
+        let marked = repository.with_markers(onto, &tree, None)?;
+        let conflicts: BTreeSet<_> = conflicts.into_iter().map(|it| it.path).chain(marked).collect();
+        let conflicts: Vec<_> = conflicts.into_iter().collect();
         // Nothing was made before, or all of it has landed: a commit without changes would look like work.
         if conflicts.is_empty() && tree == repository.tree_of(onto)? {
             return Ok(Begin { at: onto.clone(), conflicts });

@@ -21,6 +21,9 @@ use crate::repository::Repository;
 /// The style of conflict markers: with the common base, which shows what each side changed.
 const SETTINGS: &[&str] = &["-c", "merge.conflictStyle=diff3"];
 
+/// Lines that begin a conflict in what [`Repository::merge`] wrote, as a pattern of `git diff-tree`.
+const MARKED: &str = "-G^<{7,} [0-9a-f]{40}";
+
 #[derive(Clone, Copy, Debug)]
 pub struct MergeRequest<'a> {
     /// The commit that the work began at. It is given and not searched in the history: commits below the work may
@@ -172,15 +175,34 @@ impl Repository {
         Ok((side(ours)?, side(theirs)?))
     }
 
-    /// The paths that still have conflict markers in this tree.
-    pub fn with_markers(&self, tree: &Oid, paths: &[RepoPath]) -> Result<Vec<RepoPath>, GitError> {
+    /// The paths in which a tree has conflict markers of [`Repository::merge`] that `tip` does not have: those whose
+    /// labels name commits of this repository. What a person or an agent writes about merges is none of them.
+    pub fn with_markers(
+        &self,
+        tip: &Oid,
+        tree: &Oid,
+        cancel: Option<&Cancel>,
+    ) -> Result<Vec<RepoPath>, GitError> {
+        let git = self.git().until(cancel);
+        let words = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=d", "--text"];
+        let words = words.into_iter().chain(["--no-ext-diff", "--no-textconv", MARKED, tip.as_str()]);
+        let printed = git.output(words.chain([tree.as_str()]), &[])?;
+        let is_commit = |oid: &Oid| -> Result<bool, GitError> {
+            let name = format!("{oid}^{{commit}}");
+            Ok(git.run(["cat-file", "-e", name.as_str()], &[])?.status.success())
+        };
         let mut found = Vec::new();
-        for path in paths {
-            let name = [tree.as_str().as_bytes(), b":", &path.to_bytes()].concat();
-            let done = self.git().run(["cat-file".into(), "blob".into(), OsString::from_vec(name)], &[])?;
-            // A path that is gone, or is no file, has none.
-            if done.status.success() && is_marked(&done.stdout) {
-                found.push(path.clone());
+        for path in printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
+            let name = [tree.as_str().as_bytes(), b":", path].concat();
+            let done = git.run(["cat-file".into(), "blob".into(), OsString::from_vec(name)], &[])?;
+            if !done.status.success() {
+                continue;
+            }
+            for (ours, theirs) in marks(&done.stdout) {
+                if is_commit(&ours)? && is_commit(&theirs)? {
+                    found.push(RepoPath::from_bytes(path));
+                    break;
+                }
             }
         }
         Ok(found)
@@ -243,14 +265,42 @@ fn kind_of(kind: &str, text: &[u8]) -> Option<ConflictKind> {
     })
 }
 
-/// Whether a text has all three conflict markers, in order, each at the start of a line.
-fn is_marked(text: &[u8]) -> bool {
-    const MARKS: [&[u8]; 3] = [b"<<<<<<< ", b"=======", b">>>>>>> "];
-    let mut marks = MARKS.iter().peekable();
+/// The commits in the labels of each conflict that [`Repository::merge`] wrote into a text: it gives git their full names.
+/// Only one that has all its markers counts, each at the start of a line and of the same length.
+fn marks(text: &[u8]) -> Vec<(Oid, Oid)> {
+    let (mut found, mut open) = (Vec::new(), None);
     for line in text.split(|byte| *byte == b'\n') {
-        marks.next_if(|mark| line.starts_with(mark));
+        let Some((sign, length, label)) = marker(line) else { continue };
+        open = match (sign, open.take()) {
+            (b'<', _) => commit_of(label).map(|ours| (ours, length, b'<')),
+            (b'|', Some((ours, known, b'<'))) if known == length => Some((ours, length, b'|')),
+            (b'=', Some((ours, known, b'<' | b'|'))) if known == length && label.is_empty() => {
+                Some((ours, length, b'='))
+            }
+            (b'>', Some((ours, known, b'='))) if known == length => {
+                found.extend(commit_of(label).map(|theirs| (ours, theirs)));
+                None
+            }
+            // A line of the file's own.
+            (_, open) => open,
+        };
     }
-    marks.peek().is_none()
+    found
+}
+
+/// The sign of a conflict marker, how often it is repeated, and the label; none if the line is no marker.
+fn marker(line: &[u8]) -> Option<(u8, usize, &[u8])> {
+    let sign = *line.first().filter(|sign| b"<|=>".contains(sign))?;
+    let length = line.iter().take_while(|byte| **byte == sign).count();
+    let rest = line[length..].strip_suffix(b"\r").unwrap_or(&line[length..]);
+    let label = if rest.is_empty() { rest } else { rest.strip_prefix(b" ")? };
+    (length >= 7).then_some((sign, length, label))
+}
+
+/// The commit that a label names; a path may follow it.
+fn commit_of(label: &[u8]) -> Option<Oid> {
+    let name = label.split(|byte| *byte == b':').next()?;
+    str::from_utf8(name).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -258,18 +308,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_three_lines_in_their_order() {
-        let marked = "a\n<<<<<<< 1\nx\n||||||| 0\n=======\ny\n>>>>>>> 2\nb\n";
-        for (text, is) in [
-            (marked, true),
-            ("Title\n=======\n", false),
-            ("<<<<<<< 1\n=======\n", false),
-            (">>>>>>> 2\n=======\n<<<<<<< 1\n", false),
-            ("", false),
-            (" <<<<<<< 1\n =======\n >>>>>>> 2\n", false),
+    fn marks_have_full_names_of_commits_as_labels() {
+        let (one, two) = ("1".repeat(40), "2".repeat(40));
+        let marked = format!("a\n<<<<<<< {one}\nx\n||||||| 0\n=======\ny\n>>>>>>> {two}\nb\n");
+        let renamed = format!("<<<<<<< {one}:a b\n=======\n>>>>>>> {two}:c\n");
+        let longer = marked.replace("<<<<<<<", "<<<<<<<<<").replace("|||||||", "|||||||||");
+        let longer = longer.replace("=======", "=========").replace(">>>>>>>", ">>>>>>>>>");
+        let own = marked.replace("x\n", "Title\n=====\n======== \n>>>>>>> quoted\n");
+        let nested = format!("<<<<<<< {two}\n{marked}");
+        for (text, count) in [
+            (marked.clone(), 1),
+            (marked.replace('\n', "\r\n"), 1),
+            (renamed, 1),
+            (longer, 1),
+            (own, 1),
+            (nested, 1),
+            (marked.repeat(2), 2),
+            ("Title\n=======\n".to_owned(), 0),
+            ("<<<<<<< HEAD\na\n=======\nb\n>>>>>>> topic\n".to_owned(), 0),
+            (format!("<<<<<<< {one}\n=======\n"), 0),
+            (format!(">>>>>>> {two}\n=======\n<<<<<<< {one}\n"), 0),
+            (marked.replace("=======", "========"), 0),
+            (marked.replace('\n', "\n "), 0),
+            (String::new(), 0),
         ] {
-            assert_eq!(is_marked(text.as_bytes()), is, "{text}");
+            assert_eq!(marks(text.as_bytes()).len(), count, "{text}");
         }
+        assert_eq!(marks(marked.as_bytes()), [(one.parse().unwrap(), two.parse().unwrap())]);
     }
 
     #[test]

@@ -332,8 +332,17 @@ fn a_conflict_is_checked_out_with_markers_and_both_sides_are_reported() {
     let repository = place.repository();
     let trailers = [("Refrain-Task", "2")];
     let commit = repository.conflict_commit(&tip, &tree, "Conflict of 2", &trailers, None).unwrap();
-    assert_eq!(repository.with_markers(&commit, &paths).unwrap(), paths);
-    assert_eq!(repository.with_markers(&tip, &[path("src/a.rs"), path("gone"), path("src")]).unwrap(), []);
+    let marked = |tip, tree| repository.with_markers(tip, tree, None).unwrap();
+    assert_eq!(marked(&tip, &commit), paths);
+    assert_eq!(marked(&line.begin, &tip), []);
+    assert_eq!(marked(&commit, &commit), [], "the tip has them, too");
+    let moved = line.show(&format!("{commit}:src/a.rs"));
+    let moved = line.work_on(&commit, &[("src/a.rs", None), ("b.rs", Some(&moved))]);
+    assert_eq!(marked(&tip, &moved), [path("b.rs")]);
+    let other = "1".repeat(40);
+    let own = format!("<<<<<<< {other}\n=======\n>>>>>>> {other}\n<<<<<<< HEAD\n=======\n>>>>>>> topic\n");
+    let own = line.work_on(&tip, &[("merging.md", Some(&own))]);
+    assert_eq!(marked(&tip, &own), [], "they name no commits of it");
     let (landed, work) = repository.both_sides(&line.begin, (&tip, &theirs), &paths, 4000).unwrap();
     let told = format!("{landed}{work}");
     for part in ["+fn a() { ours() }", "+fn a() { theirs() }"] {
@@ -344,7 +353,7 @@ fn a_conflict_is_checked_out_with_markers_and_both_sides_are_reported() {
     assert!(ours.len() + work.len() < 700);
     // Once resolved, it is merged with its start, and squashed.
     let resolved = line.work_on(&commit, &[("src/a.rs", Some("fn a() { both() }\n"))]);
-    assert_eq!(repository.with_markers(&resolved, &paths).unwrap(), []);
+    assert_eq!(marked(&tip, &resolved), []);
     let MergeResult::Clean { tree } = line.merge(&tip, &tip, &resolved, &[]) else { panic!("a conflict") };
     let commit = only(line.try_land(&tip, &tree, "2").unwrap());
     assert_eq!(place.committed(commit.as_str()), ["M src/a.rs", "A src/c.rs"]);

@@ -1,5 +1,6 @@
 //! Plans and their tasks, and the files of other systems.
 
+pub(crate) mod conflict_marks;
 pub(crate) mod from_other_systems;
 pub(crate) mod mirrors;
 pub(crate) mod plan_ends;

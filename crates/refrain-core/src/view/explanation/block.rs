@@ -17,6 +17,10 @@ const READ_ONLY: &str = "Read-only file system";
 
 pub(super) fn why(state: &LoopState, why: BlockReason) -> String {
     match why {
+        // An attempt that came to its gates was not lost.
+        BlockReason::Refunds if state.proving().is_some() => {
+            "its gates were interrupted three times in a row: their runner or supervisor was lost".to_owned()
+        }
         BlockReason::Refunds if is_unresponsive(state) => told(
             "the agent printed no event before its time limit, and the last three attempts were lost",
             state,

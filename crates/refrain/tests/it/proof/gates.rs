@@ -241,7 +241,8 @@ fn a_runner_that_is_killed_in_a_gate_loses_only_that_run_of_it() {
     let run = sandbox.refrain(&["resume", "job"]).with_code(0);
     assert!(!run.stdout.contains("[loop job iteration"), "the agent is not asked again: {}", run.stdout);
     assert_eq!((runs(&sandbox, "first"), runs(&sandbox, "held")), (2, 3));
-    assert_eq!(sandbox.status("job")["verified"], true);
+    let status = sandbox.status("job");
+    assert_eq!((&status["verified"], status.get("tree_is_partial")), (&json!(true), None));
 }
 
 #[test]
@@ -513,6 +514,9 @@ fn a_proof_with_changes_outside_its_tree_says_so() {
     let status = sandbox.status("job");
     let reason = status["reason"].as_str().unwrap();
     assert!(reason.ends_with(" and changes that it does not show"), "{reason}");
+    assert_eq!((&status["verified"], &status["tree_is_partial"]), (&json!(true), &json!(true)));
+    let listed = sandbox.refrain(&["list", "--json"]).with_code(0).stdout;
+    assert!(listed.contains("\"tree_is_partial\":"), "{listed}");
 
     // A checkout elsewhere has none of it: the loop is refused before it begins.
     sandbox.refrain(&["archive", "job"]).with_code(0);

@@ -11,6 +11,7 @@ use crate::r#loop::tests::journal::{
 use crate::r#loop::{ChildId, GateFailure, Grant, MAX_REFUNDS, MAX_ROUNDS, Phase, Step};
 use crate::spec::{Millis, Spec};
 use crate::stuck::{Pattern, Verdict};
+use crate::view::{Alive, status};
 
 const PROMISE: ClaimSource = ClaimSource::Promise;
 const DONE: Step = Step::Finish(End::Completed { claim: PROMISE });
@@ -200,7 +201,10 @@ fn a_gate_in_flight_when_its_runner_died_is_run_again_and_a_finished_one_is_not(
 fn a_gate_that_takes_its_runner_with_it_blocks_after_the_third_time() {
     let journal = (0..MAX_REFUNDS).fold(claims().takes(1), |journal, _| journal.gates().taken_over());
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Refunds }));
-    let journal = resumes(journal.obey());
+    let journal = journal.obey();
+    let why = "its gates were interrupted three times in a row: their runner or supervisor was lost";
+    assert_eq!(status(&journal.state, Alive::NO_RUNNER).reason, why);
+    let journal = resumes(journal);
     assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 4 }));
     // One that ends begins the count again.
     assert_eq!(journal.gates_end(&[1]).state.refunds_in_a_row, 0);
