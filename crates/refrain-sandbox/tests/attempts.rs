@@ -145,7 +145,6 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         worktree: worktree.to_owned(),
         git: Some(GitFolders { own: own.to_owned(), common: project.join(".git") }),
         modules: vec![project.join(".git/modules/lib")],
-        modules_in: vec![project.join(".git/modules"), own.join("modules")],
         own: Vec::new(),
         credentials: Vec::new(),
         show: Vec::new(),

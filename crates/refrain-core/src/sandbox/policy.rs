@@ -11,7 +11,9 @@ use agents::{
     CLAUDE_CONFIG, CLAUDE_DEBUG, agent_caches, agent_data, agent_hidden, agent_home, agent_layers,
     agent_placeholder, agent_sessions,
 };
-use git::{ALTERNATES, GIT_MADE, GIT_OF_COMMITS, GIT_PLACEHOLDERS, GIT_PROTECTED, WORKTREE_PROTECTED};
+use git::{
+    ALTERNATES, GIT_MADE, GIT_OF_COMMITS, GIT_PLACEHOLDERS, GIT_PROTECTED, MODULES, WORKTREE_PROTECTED,
+};
 use places::{CACHES, HIDDEN, HIDDEN_OF_SYSTEM, PRIVATE, SHARED_MEMORY, SHOWN_OF_SYSTEM, SHOWN_TO_RESOLVE};
 
 use super::{Bounds, Host, Mechanism, SandboxSpec, agent_hosts};
@@ -51,8 +53,6 @@ pub struct Places {
     pub git: Option<GitFolders>,
     /// Git folders of submodules.
     pub modules: Vec<Utf8PathBuf>,
-    /// The folders that they lie in.
-    pub modules_in: Vec<Utf8PathBuf>,
     /// Refrain's data, state and configuration of the user.
     pub own: Vec<Utf8PathBuf>,
     /// Credentials that are elsewhere than usual.
@@ -318,11 +318,13 @@ fn protect_git(policy: &mut Policy, role: Role, places: &Places) {
     policy.no_links.extend([common].into_iter().chain(own).map(|folder| (folder.clone(), true)));
     for folder in [common].into_iter().chain(own).chain(&places.modules) {
         policy.read_only.push(folder.join(ALTERNATES));
+        // What in there is no git folder now can be made one: `git submodule update` would take it as it is.
+        policy.read_only.push(folder.join(MODULES));
+        policy.placeholders.push((folder.join(MODULES), None));
     }
-    // What in there is no git folder now can be made one again.
-    policy.read_only.extend(places.modules_in.iter().cloned());
     for module in &places.modules {
         policy.write.push(module.clone());
         policy.read_only.extend(below(module, &GIT_PROTECTED));
+        policy.placeholders.extend(below(module, &GIT_MADE).into_iter().map(|path| (path, None)));
     }
 }

@@ -11,7 +11,6 @@ fn places() -> Places {
         worktree: "/work/project".into(),
         git: Some(GitFolders { own: "/work/project/.git".into(), common: "/work/project/.git".into() }),
         modules: vec!["/work/project/.git/modules/lib".into()],
-        modules_in: vec!["/work/project/.git/modules".into()],
         own: vec!["/home/ada/.local/state/refrain".into()],
         credentials: vec!["/srv/kube".into()],
         show: vec!["/home/ada/.local/state/refrain/loop/prompt.md".into()],
@@ -339,6 +338,9 @@ fn git_writes_its_objects_and_sees_no_agent(#[case] path: &str, #[case] expected
 #[case(CLAUDE, "/work/project/.git/config.worktree", Some(Some("")))]
 #[case(CLAUDE, "/work/project/.git/objects/info/alternates", Some(Some("")))]
 #[case(CLAUDE, "/work/project/.git/remotes", Some(None))]
+#[case(CLAUDE, "/work/project/.git/modules", Some(None))]
+#[case(CLAUDE, "/work/project/.git/modules/lib/modules", Some(None))]
+#[case(CLAUDE, "/work/project/.git/modules/lib/hooks", Some(None))]
 #[case(CLAUDE, "/work/project/.git/modules/lib/commondir", Some(Some(".\n")))]
 #[case(CLAUDE, "/home/ada/.claude/settings.json", Some(Some("{}\n")))]
 #[case(CLAUDE, "/home/ada/.claude/commands", Some(None))]

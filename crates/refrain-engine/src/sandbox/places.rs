@@ -72,8 +72,7 @@ pub(super) fn places(
     show.extend(checkout_git.into_iter().flat_map(|git| [git.own, git.common]));
     let is_files = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mechanism == Mechanism::Files);
     let git = git_dirs(&spec.worktree).filter(|git| !is_files || is_linked_to(&spec.project, git));
-    let Modules { git_folders: modules, folders: modules_in } =
-        git.as_ref().map(Modules::of).unwrap_or_default();
+    let modules = git.as_ref().map(modules).unwrap_or_default();
     let env = host.env.as_slice();
     let of_agents = |rows: &[(&str, &str, AgentKind)]| {
         let named = rows.iter().flat_map(|(name, inside, kind)| {
@@ -85,15 +84,16 @@ pub(super) fn places(
     let in_bases = BASES.iter().flat_map(|(name, usual)| {
         hidden_below(usual).flat_map(|inside| named_by(env, name, inside.as_str()))
     });
+    let home = Utf8PathBuf::from(variable(env, "HOME").unwrap_or("/nonexistent"));
+    let link_targets = linked_from_hidden(&home).filter(|path| !spec.worktree.starts_with(path));
     Places {
-        home: variable(env, "HOME").map_or_else(|| "/nonexistent".into(), Utf8PathBuf::from),
         checkout,
         checkout_git: linked.map(|git| git.own),
         worktree: spec.worktree.clone(),
         git,
         modules,
-        modules_in,
-        credentials: credentials.chain(in_bases).collect(),
+        credentials: credentials.chain(in_bases).chain(link_targets).collect(),
+        home: home.clone(),
         own: vec![
             host.data_home.clone(),
             host.state_home.clone(),
@@ -108,6 +108,15 @@ pub(super) fn places(
         cache_layer: loop_dir.map(|dir| dir.join("caches")),
         temporary: loop_dir.map(|dir| dir.join("tmp").join(unique())),
     }
+}
+
+/// Where links in hidden folders of a home lead, within that home: many people keep their settings elsewhere and link to them.
+fn linked_from_hidden(home: &Utf8Path) -> impl Iterator<Item = Utf8PathBuf> {
+    let entries =
+        hidden_below("").flat_map(|path| home.join(path).read_dir_utf8().into_iter().flatten().flatten());
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let targets = links.filter_map(|link| link.path().canonicalize_utf8().ok());
+    targets.filter(move |target| target.starts_with(home) && target != home)
 }
 
 /// Paths of the configuration, of which `~/` is the user's home. One that is relative is none: a start refuses it.
@@ -197,49 +206,31 @@ fn git_dirs(worktree: &Utf8Path) -> Option<GitFolders> {
     Some(GitFolders { own, common })
 }
 
-/// The submodules of a repository.
-#[derive(Debug, Default)]
-struct Modules {
-    git_folders: Vec<Utf8PathBuf>,
-    /// Those that they lie in. What else is in one is no git folder any more, or one too many.
-    folders: Vec<Utf8PathBuf>,
-}
-
-impl Modules {
-    /// A linked worktree has its own.
-    fn of(git: &GitFolders) -> Self {
-        let mut all = Self::default();
-        all.add(git.common.join("modules"));
-        if git.own != git.common {
-            all.add(git.own.join("modules"));
+/// The git folders of a repository's submodules; a linked worktree has its own.
+fn modules(git: &GitFolders) -> Vec<Utf8PathBuf> {
+    let own = (git.own != git.common).then(|| git.own.join("modules"));
+    let mut found = Vec::new();
+    let mut open: Vec<_> =
+        own.into_iter().chain([git.common.join("modules")]).map(|folder| (folder, 0)).collect();
+    while let Some((folder, depth)) = open.pop() {
+        // An agent can make a folder that looks like that of a submodule, and in it a link to a repository elsewhere.
+        if depth > MODULE_DEPTH || folder.as_str().len() > LONGEST_MODULE || folder.is_symlink() {
+            continue;
         }
-        all
-    }
-
-    fn add(&mut self, folder: Utf8PathBuf) {
-        let mut open = vec![(folder.clone(), 0)];
-        self.folders.extend(folder.symlink_metadata().is_ok().then_some(folder));
-        while let Some((folder, depth)) = open.pop() {
-            // An agent can make a folder that looks like that of a submodule, and in it a link to a repository elsewhere.
-            if depth > MODULE_DEPTH || folder.as_str().len() > LONGEST_MODULE || folder.is_symlink() {
+        for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
+            let path = entry.path();
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
-            for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
-                let path = entry.path();
-                if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    continue;
-                }
-                if !(path.join("HEAD").is_file() && path.join("objects").is_dir()) {
-                    open.push((path.to_owned(), depth + 1));
-                } else if self.git_folders.len() < MOST_MODULES {
-                    let nested = path.join("modules");
-                    self.git_folders.push(path.to_owned());
-                    self.folders.extend(nested.symlink_metadata().is_ok().then(|| nested.clone()));
-                    open.push((nested, depth + 1));
-                }
+            if !(path.join("HEAD").is_file() && path.join("objects").is_dir()) {
+                open.push((path.to_owned(), depth + 1));
+            } else if found.len() < MOST_MODULES {
+                found.push(path.to_owned());
+                open.push((path.join("modules"), depth + 1));
             }
         }
     }
+    found
 }
 
 #[cfg(test)]
@@ -291,37 +282,43 @@ mod tests {
             make_git_folder(git);
         }
         std::os::unix::fs::symlink(root.join("other"), planted.join("modules")).unwrap();
-        let found = modules_of("clone", root);
-        assert_eq!(found.git_folders, std::slice::from_ref(&planted));
-        assert_eq!(found.folders, [folder.clone(), planted.join("modules")], "the link is protected too");
+        assert_eq!(modules_of("clone", root), std::slice::from_ref(&planted));
         std::fs::rename(&folder, root.join("away")).unwrap();
         std::os::unix::fs::symlink(root, &folder).unwrap();
-        let found = modules_of("clone", root);
-        assert_eq!((found.git_folders, found.folders), (Vec::new(), vec![folder]));
+        assert_eq!(modules_of("clone", root), Vec::<Utf8PathBuf>::new());
     }
 
     #[test]
-    fn what_is_no_git_folder_of_a_submodule_lies_in_one_that_is_only_read() {
+    fn submodules_of_submodules_and_of_a_linked_worktree_are_found_up_to_a_number() {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(dir.path()).unwrap();
         let own = root.join("project/.git/worktrees/linked/modules");
         let in_project = root.join("project/.git/modules");
-        for git in [in_project.join("lib"), in_project.join("lib/modules/deep"), own.join("libs/one")] {
-            make_git_folder(&git);
-        }
-        let found = modules_of("linked", root);
         let expected = [in_project.join("lib"), in_project.join("lib/modules/deep"), own.join("libs/one")];
-        assert_eq!(found.git_folders, expected);
-        assert_eq!(found.folders, [in_project.clone(), in_project.join("lib/modules"), own]);
-        // As an agent can leave it: the next one must not write its configuration.
-        std::fs::remove_file(in_project.join("lib/HEAD")).unwrap();
-        assert_eq!(modules_of("project", root).folders, std::slice::from_ref(&in_project));
+        expected.iter().for_each(|git| make_git_folder(git));
+        assert_eq!(modules_of("linked", root), expected);
         for number in 0..=MOST_MODULES {
             make_git_folder(&in_project.join(format!("more/{number}")));
         }
-        let found = modules_of("project", root);
-        assert_eq!(found.git_folders.len(), MOST_MODULES);
-        assert!(found.folders.contains(&in_project));
+        assert_eq!(modules_of("project", root).len(), MOST_MODULES);
+    }
+
+    #[test]
+    fn what_links_in_hidden_folders_lead_to_is_hidden_within_the_home() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        for folder in [".ssh", ".config/gh", "dotfiles"] {
+            std::fs::create_dir_all(home.join(folder)).unwrap();
+        }
+        refrain_store::write_atomic(&home.join("dotfiles/key"), b"secret").unwrap();
+        refrain_store::write_atomic(&home.join("dotfiles/hosts.yml"), b"secret").unwrap();
+        let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, home.join(name)).unwrap();
+        link("../dotfiles/key", ".ssh/id");
+        link("../../dotfiles/hosts.yml", ".config/gh/hosts.yml");
+        link("/usr", ".ssh/usr");
+        let mut found: Vec<_> = linked_from_hidden(&home).collect();
+        found.sort();
+        assert_eq!(found, [home.join("dotfiles/hosts.yml"), home.join("dotfiles/key")]);
     }
 
     fn make_git_folder(git: &Utf8Path) {
@@ -330,10 +327,10 @@ mod tests {
     }
 
     /// Of a project, or of a linked worktree of a project.
-    fn modules_of(name: &str, root: &Utf8Path) -> Modules {
+    fn modules_of(name: &str, root: &Utf8Path) -> Vec<Utf8PathBuf> {
         let common = if name == "linked" { root.join("project/.git") } else { root.join(name).join(".git") };
         let own = if name == "linked" { common.join("worktrees/linked") } else { common.clone() };
-        Modules::of(&GitFolders { own, common })
+        modules(&GitFolders { own, common })
     }
 
     #[test]

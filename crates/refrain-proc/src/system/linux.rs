@@ -25,8 +25,11 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
-    let start = fields.nth(15)?.parse().ok()?;
-    let (zombie, stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
+    let threads: u64 = fields.nth(13)?.parse().ok()?;
+    let start = fields.nth(1)?.parse().ok()?;
+    // A process whose first thread has ended looks like a zombie while its other threads live.
+    let zombie = matches!(state, "Z" | "X") && threads <= 1;
+    let stopped = matches!(state, "T" | "t");
     Some(Stat { process: Process { pid, start }, parent, session, zombie, stopped })
 }
 
@@ -50,12 +53,23 @@ pub(crate) fn stats() -> impl Iterator<Item = Stat> {
 /// The arguments that a process was started with, its name first, each ended by a zero byte; empty if they cannot be
 /// read.
 pub(crate) fn arguments(pid: i32) -> Vec<u8> {
-    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
+    of_any_thread(pid, "cmdline")
 }
 
 /// The variables that a process was started with, in the same form.
 pub(crate) fn environment(pid: i32) -> Vec<u8> {
-    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+    of_any_thread(pid, "environ")
+}
+
+/// A file of a process. That of a first thread that has ended is empty, and those of the others are not.
+fn of_any_thread(pid: i32, file: &str) -> Vec<u8> {
+    let of_first = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    if !of_first.is_empty() {
+        return of_first;
+    }
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let texts = threads.filter_map(|thread| fs::read(thread.path().join(file)).ok());
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 /// How long a process has run; none where there is no such process.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -52,8 +52,11 @@ impl Original {
         }
     }
 
-    /// Whether the path has that still.
-    pub(super) fn is_at(&self, path: &Utf8Path) -> bool {
+    /// Whether the path has that still, and under no other name unless it had one: what is written there would be here too.
+    pub(super) fn is_at(&self, path: &Utf8Path, had_names: bool) -> bool {
+        if !had_names && has_names(path) {
+            return false;
+        }
         let is_same = || match self {
             Self::File(bytes, _) => same(&mut open(path)?.0, &mut bytes.as_slice()).ok(),
             Self::Copy { copy, .. } => same(&mut open(path)?.0, &mut open(copy)?.0).ok(),
@@ -85,6 +88,11 @@ impl Original {
         io::copy(&mut content, &mut file)?;
         file.sync_all()
     }
+}
+
+/// Whether a file has more names than one.
+pub(super) fn has_names(path: &Utf8Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.nlink() > 1)
 }
 
 /// A regular file.

@@ -30,6 +30,9 @@ pub(crate) struct Originals {
     missing: Vec<Utf8PathBuf>,
     /// Those that can be changed.
     files: Vec<(Utf8PathBuf, Original)>,
+    /// Those of them that had more names than one.
+    #[serde(default)]
+    with_names: Vec<Utf8PathBuf>,
     no_links: Vec<(Utf8PathBuf, bool)>,
     /// By their names.
     links: BTreeSet<String>,
@@ -95,8 +98,14 @@ impl Originals {
             };
             targets.insert(name, target.unwrap_or_else(|| original::target(&path)));
         }
+        let had_names = |path: &Utf8PathBuf| match others.iter().find(|other| other.has_file(path)) {
+            Some(other) => other.with_names.contains(path),
+            None => original::has_names(path),
+        };
+        let with_names = files.iter().map(|(path, _)| path).filter(|path| had_names(path)).cloned().collect();
         Self {
             missing,
+            with_names,
             files,
             links: targets.keys().cloned().collect(),
             targets,
@@ -108,6 +117,10 @@ impl Originals {
 
     pub(crate) fn of_placeholders(placeholders: Vec<Placeholder>) -> Self {
         Self { placeholders, ..Self::default() }
+    }
+
+    fn has_file(&self, path: &Utf8Path) -> bool {
+        self.files.iter().any(|(recorded, _)| recorded == path)
     }
 
     /// Whether a new symbolic link there is removed when the program has ended.
@@ -193,7 +206,7 @@ impl Originals {
             });
         }
         for (path, file) in &self.files {
-            if file.is_at(path) {
+            if file.is_at(path, self.with_names.contains(path)) {
                 continue;
             }
             restored.add(match file.put_back(path) {

@@ -388,6 +388,26 @@ mod tests {
         assert!(said.contains("/huge.sh: ") && said.contains("use --sandbox"), "{said}");
     }
 
+    /// What is written to the other name would be there too, in the next loop.
+    #[test]
+    fn a_second_name_of_a_protected_file_is_taken_away() {
+        let place = TestFolder::new();
+        place.write("settings.json", "mine");
+        place.write("linked.json", "mine");
+        fs::hard_link(place.path("linked.json"), place.path("of-the-user.json")).unwrap();
+        let policy = Policy {
+            write: vec![place.root.clone()],
+            ..policy(Mechanism::Files, &[place.path("settings.json"), place.path("linked.json")])
+        };
+        let one = Running::start(&policy, &place.records("one"));
+        fs::hard_link(place.path("settings.json"), place.path("data.json")).unwrap();
+        assert_eq!(one.end().len(), 1);
+        place.write("data.json", "evil");
+        assert_eq!(place.text("settings.json").unwrap(), "mine");
+        place.write("of-the-user.json", "new");
+        assert_eq!(place.text("linked.json").unwrap(), "new", "the user's own name stays");
+    }
+
     #[test]
     fn a_killed_sandbox_counts_until_it_is_restored() {
         let place = TestFolder::new();

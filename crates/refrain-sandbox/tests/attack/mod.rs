@@ -68,6 +68,7 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("git-replace-submodule", Refused, Some(Refused)),
     ("git-submodule-without-head", Refused, Some(Refused)),
     ("git-submodule-of-worktree", Refused, Some(Open)),
+    ("git-submodule-nested", Refused, Some(Refused)),
     ("git-submodule-commondir", Refused, Some(Refused)),
     ("git-worktree-added", Refused, Some(Refused)),
     ("host-loopback", Refused, Some(Open)),
@@ -266,6 +267,9 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "git-submodule-without-head" => write(git().join("modules/no-head/config"))
             .or_else(|_| fs::rename(git().join("modules/no-head"), git().join("modules/gone"))),
         "git-submodule-of-worktree" => write(git().join("worktrees/linked/modules/no-head/config")),
+        // `git submodule update` would take it as it is.
+        "git-submodule-nested" => fs::create_dir_all(git().join("modules/lib/modules/deep"))
+            .and_then(|()| write(git().join("modules/lib/modules/deep/config"))),
         "git-submodule-commondir" => write(git().join("modules/lib/commondir")),
         // One that the user adds while the agent runs would be in there.
         "git-worktree-added" => fs::create_dir_all(git().join("worktrees/new")),

@@ -16,6 +16,8 @@ pub(super) const GIT_PLACEHOLDERS: [(&str, Option<&str>); 5] = [
     ("remotes", None),
     ("branches", None),
 ];
+/// Where git keeps the git folders of submodules.
+pub(super) const MODULES: &str = "modules";
 /// What commits in a linked worktree write in the common folder.
 pub(super) const GIT_OF_COMMITS: [&str; 3] = ["objects", "refs", "logs"];
 /// What decides about a linked worktree.

@@ -3,7 +3,7 @@
 
 use rstest::rstest;
 use serde_json::json;
-use testkit::{Sandbox, Signal, signal_process};
+use testkit::{Sandbox, Signal, eventually, signal_process};
 
 use crate::proof::red_team::has_programs;
 use crate::{CLAIM, sandbox};
@@ -73,6 +73,33 @@ time.sleep(1000)'"#
     let status = sandbox.status("job");
     let found = (&status["charged"], &status["iterations"][0]["outcome"]);
     assert_eq!(found, (&json!(1), &json!("time-limit")));
+}
+
+/// To the system such a process looks as dead as one that its parent has not asked for yet, but its other threads go on.
+#[test]
+fn a_process_whose_first_thread_has_ended_is_ended_with_its_agent() {
+    if !has_programs("exit of a thread", &["python3"]) {
+        return;
+    }
+    let sandbox = sandbox();
+    let script = format!(
+        r#"python3 -c 'import ctypes, os, platform, sys, threading, time
+if os.fork(): os._exit(0)
+os.setsid()
+def stay():
+    while " Z " not in open("/proc/self/stat").read(): pass
+    open(sys.argv[1], "w").write(str(os.getpid()))
+    time.sleep(1000)
+threading.Thread(target=stay).start()
+ctypes.CDLL(None).syscall({{"x86_64": 60, "aarch64": 93}}[platform.machine()], 0)' $NOTES/left
+until test -s $NOTES/left; do :; done
+{CLAIM}"#
+    );
+    let agent = sandbox.agent("agent", &script);
+    sandbox.refrain(&start(&agent, &["-m", "1"])).with_code(0);
+    let left = std::path::Path::new("/proc").join(sandbox.note("left").trim());
+    eventually("it is gone", || (!left.exists()).then_some(()));
+    sandbox.no_process_is_left();
 }
 
 #[test]
