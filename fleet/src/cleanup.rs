@@ -81,6 +81,7 @@ fn discard_if_over(
         return Ok(Some(format!("it is over, and stays: its long logs are only here: {why}")));
     }
     Ok(match service.discard(id, Asker::Person)? {
+        Ok(outcome) if outcome.was_archived => None,
         Ok(_) => Some("it is over: its worktree here is removed".to_owned()),
         Err(DiscardRefusal::NotKept { worktree, why }) => {
             Some(format!("it is over; {worktree} is kept: {why}"))
@@ -88,6 +89,6 @@ fn discard_if_over(
         Err(DiscardRefusal::CheckedOut { branch, worktree }) => {
             Some(format!("it is over; its branch {branch} is kept: it is checked out in {worktree}"))
         }
-        Err(DiscardRefusal::Running | DiscardRefusal::Archived) => None,
+        Err(DiscardRefusal::Running | DiscardRefusal::Archived { .. }) => None,
     })
 }
