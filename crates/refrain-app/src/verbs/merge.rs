@@ -124,14 +124,12 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                         "commit or remove them there, then refrain merge {id} --unverified, as its work is not verified"
                     ),
                 })
-                .hint(match commits {
-                    true if is_explained => {
-                        format!("refrain status {id} says why Refrain did not commit them")
-                    }
-                    false if !is_verified => {
+                .hint(match (commits, is_explained, is_verified) {
+                    (true, true, _) => format!("refrain status {id} says why Refrain did not commit them"),
+                    (false, _, false) => {
                         "start --git-workflow commit has Refrain commit the verified work".to_owned()
                     }
-                    true | false => format!("git -C {folder} status shows them"),
+                    (true, false, _) | (false, _, true) => format!("git -C {folder} status shows them"),
                 })
         }
         MergeRefusal::CheckedOut(branch) => error(format!("branch {branch} of {id} is checked out here"))
@@ -231,25 +229,20 @@ fn agent(service: &Service, id: &LoopId) -> String {
         return String::new();
     };
     let agent = &spec.agent;
-    let mut text = match agent.kind {
-        AgentKind::Generic => {
-            let command = std::iter::once(&agent.program).chain(&agent.args).map(String::as_str);
-            let words = shlex::try_join(command).unwrap_or_default();
-            shlex::try_quote(&words).map(|words| format!(" --command {words}")).unwrap_or_default()
-        }
-        kind => format!(" --agent {kind}"),
-    };
+    let (kind, mode, limit) =
+        (agent.kind.to_string(), agent.prompt_mode.to_string(), spec.limits.timeout.map(|it| it.to_string()));
+    let mut options = Vec::new();
+    let command = std::iter::once(&agent.program).chain(&agent.args).map(String::as_str);
+    let command = shlex::try_join(command).unwrap_or_default();
+    match agent.kind {
+        AgentKind::Generic => options.push(("--command", command.as_str())),
+        _ => options.push(("--agent", kind.as_str())),
+    }
     if agent.prompt_mode != PromptMode::Auto {
-        text.push_str(&format!(" --prompt-mode {}", agent.prompt_mode));
+        options.push(("--prompt-mode", &mode));
     }
-    for name in agent.env.keys().chain(&agent.env_names) {
-        text.push_str(&shlex::try_quote(name).map(|name| format!(" --env {name}")).unwrap_or_default());
-    }
-    if let Some(limit) = spec.limits.timeout {
-        let limit = limit.to_string();
-        text.push_str(
-            &shlex::try_quote(&limit).map(|limit| format!(" --timeout {limit}")).unwrap_or_default(),
-        );
-    }
-    text
+    options.extend(agent.env.keys().chain(&agent.env_names).map(|name| ("--env", name.as_str())));
+    options.extend(limit.as_deref().map(|limit| ("--timeout", limit)));
+    let option = |(name, value): (&str, &str)| Some(format!(" {name} {}", shlex::try_quote(value).ok()?));
+    options.into_iter().filter_map(option).collect()
 }

@@ -9,9 +9,12 @@ use crate::git::Oid;
 use crate::machine::{MAX_STEERING, MachineEnd, Refusal, check_steering};
 use crate::sandbox::SandboxSpec;
 use crate::spec::{AgentSpec, Limits, Millis, OutputFormat};
-use crate::text::printable;
+use crate::text::{clip, printable, squeeze};
 
 pub use queued::{QueuedEffect, QueuedRequest};
+
+/// How much of a queued text a refusal shows, in bytes.
+const LONGEST_SHOWN: usize = 200;
 
 /// What `resume` grants: totals, not additions; a total that is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -139,7 +142,8 @@ impl LoopState {
             return Err(Refusal::AnotherTree { waits, asked: asked.to_owned() });
         }
         if let Some(said) = self.steering.first() {
-            return Err(Refusal::TextQueued(printable(&said.text).into_owned()));
+            let words = squeeze(&printable(&said.text));
+            return Err(Refusal::TextQueued(clip(&words, LONGEST_SHOWN).into_owned()));
         }
         self.let_go_on(grant, Some(approved))
     }

@@ -91,7 +91,9 @@ impl Service {
                 None => Repository::open(&self.project.worktree, &git_env),
             };
             let opened = repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env, open)?;
-            if let Some(place) = taken_place(&spec).filter(|_| spec.task.is_none()) {
+            if spec.task.is_none()
+                && let Some(place) = taken_place(&spec)
+            {
                 return Err(EngineError::NotesPlaceTaken(place));
             }
             let started =

@@ -63,13 +63,14 @@ pub(crate) fn environment(pid: i32) -> Vec<u8> {
 
 /// A file of a process. That of a first thread that has ended is empty, and those of the others are not.
 fn of_any_thread(pid: i32, file: &str) -> Vec<u8> {
-    let of_first = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    if !of_first.is_empty() {
-        return of_first;
+    match fs::read(format!("/proc/{pid}/{file}")) {
+        Ok(of_first) if of_first.is_empty() => {
+            let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            let mut texts = threads.filter_map(|thread| fs::read(thread.path().join(file)).ok());
+            texts.find(|text| !text.is_empty()).unwrap_or_default()
+        }
+        of_first => of_first.unwrap_or_default(),
     }
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let texts = threads.filter_map(|thread| fs::read(thread.path().join(file)).ok());
-    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 /// How long a process has run; none where there is no such process.

@@ -52,9 +52,9 @@ impl Original {
         }
     }
 
-    /// Whether the path has that still, and under no other name unless it had one: what is written there would be here too.
-    pub(super) fn is_at(&self, path: &Utf8Path, had_names: bool) -> bool {
-        if !had_names && has_names(path) {
+    /// Whether the path has that still, and no new hard link leads there: what is written to that would be here too.
+    pub(super) fn is_at(&self, path: &Utf8Path, was_hard_linked: bool) -> bool {
+        if !was_hard_linked && is_hard_linked(path) {
             return false;
         }
         let is_same = || match self {
@@ -90,8 +90,7 @@ impl Original {
     }
 }
 
-/// Whether a file has more names than one.
-pub(super) fn has_names(path: &Utf8Path) -> bool {
+pub(super) fn is_hard_linked(path: &Utf8Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.nlink() > 1)
 }
 

@@ -30,9 +30,8 @@ pub(crate) struct Originals {
     missing: Vec<Utf8PathBuf>,
     /// Those that can be changed.
     files: Vec<(Utf8PathBuf, Original)>,
-    /// Those of them that had more names than one.
     #[serde(default)]
-    with_names: Vec<Utf8PathBuf>,
+    hard_linked: Vec<Utf8PathBuf>,
     no_links: Vec<(Utf8PathBuf, bool)>,
     /// By their names.
     links: BTreeSet<String>,
@@ -98,14 +97,14 @@ impl Originals {
             };
             targets.insert(name, target.unwrap_or_else(|| original::target(&path)));
         }
-        let had_names = |path: &Utf8PathBuf| match others.iter().find(|other| other.has_file(path)) {
-            Some(other) => other.with_names.contains(path),
-            None => original::has_names(path),
+        let was_hard_linked = |path: &&Utf8PathBuf| match others.iter().find(|other| other.has_file(path)) {
+            Some(other) => other.hard_linked.contains(path),
+            None => original::is_hard_linked(path),
         };
-        let with_names = files.iter().map(|(path, _)| path).filter(|path| had_names(path)).cloned().collect();
+        let hard_linked = files.iter().map(|(path, _)| path).filter(was_hard_linked).cloned().collect();
         Self {
             missing,
-            with_names,
+            hard_linked,
             files,
             links: targets.keys().cloned().collect(),
             targets,
@@ -206,7 +205,7 @@ impl Originals {
             });
         }
         for (path, file) in &self.files {
-            if file.is_at(path, self.with_names.contains(path)) {
+            if file.is_at(path, self.hard_linked.contains(path)) {
                 continue;
             }
             restored.add(match file.put_back(path) {

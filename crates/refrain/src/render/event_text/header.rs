@@ -12,7 +12,7 @@ use crate::render::{commits, gates};
 
 pub(super) fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
-    let mut until = match &spec.promise {
+    let claim = || match &spec.promise {
         Some(promise) if spec.completes_by_gate() => {
             format!("it says {} or its success command passes", promise.tag())
         }
@@ -20,18 +20,15 @@ pub(super) fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> Stri
         None if spec.has_hard_gates() => "its gates pass".to_owned(),
         None => "it ends with exit code 0".to_owned(),
     };
-    if spec.until == Until::Forever {
-        until = "you stop it; a claim means that there is nothing to do now".to_owned();
-    }
-    match (limits.max_iterations, spec.until) {
-        (Some(count), Until::Count) => {
-            until = format!("it has run for {}, whatever it says", phrase::iterations(count))
+    let cap = limits.max_iterations.map(phrase::iterations);
+    let at_most = cap.as_ref().map(|cap| format!(", at most {cap}")).unwrap_or_default();
+    let mut until = match (spec.until, cap) {
+        (Until::Count, Some(count)) => format!("it has run for {count}, whatever it says"),
+        (Until::Forever, _) => {
+            format!("you stop it; a claim means that there is nothing to do now{at_most}")
         }
-        (Some(cap), Until::Complete | Until::Forever) => {
-            until.push_str(&format!(", at most {}", phrase::iterations(cap)));
-        }
-        (None, Until::Complete | Until::Count | Until::Forever) => {}
-    }
+        (Until::Complete | Until::Count, _) => claim() + &at_most,
+    };
     let durations = [
         (limits.max_duration, "in all"),
         (limits.timeout, "an attempt"),
