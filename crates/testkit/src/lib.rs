@@ -19,6 +19,7 @@ mod receiver;
 mod redact;
 mod run;
 mod sandbox;
+mod scenario;
 mod slack;
 mod wait;
 
@@ -34,5 +35,6 @@ pub use receiver::{CannedResponse, ReceivedRequest, Receiver};
 pub use run::{Invocation, Run, Session};
 pub use rustix::process::Signal;
 pub use sandbox::{Sandbox, scratch_folder, write};
+pub use scenario::play;
 pub use slack::{Call, CallFault, Slack, SlackMessage};
 pub use wait::{eventually, within};

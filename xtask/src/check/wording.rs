@@ -1,7 +1,7 @@
 //! Private words: a text names the caller, the runner or the user, and no pronoun that stands for one of them. Comments
 //! and names of functions and test cases are read for the words, and what the user reads for the phrases too: every shipped
 //! Rust file, as its texts are there (help, errors, descriptions of MCP tools), the book, the schemas, the pages of the
-//! server, the plugins, and the accepted snapshots.
+//! server, the plugins, the accepted snapshots, and the scenarios.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const PHRASES: [(&str, &str); 8] = [
     ("that did not go", "something went wrong"),
 ];
 /// The ends of the names of files with texts for the user, by the folder.
-const TEXTS: [(&str, &str); 8] = [
+const TEXTS: [(&str, &str); 9] = [
     ("CHANGELOG.md", ""),
     ("README.md", ""),
     ("docs/", ".md"),
@@ -32,6 +32,7 @@ const TEXTS: [(&str, &str); 8] = [
     ("crates/refrain-engine/src/init/", ""),
     ("plugins/", ""),
     ("crates/", ".snap"),
+    ("crates/refrain/tests/it/scenarios/", ".txt"),
 ];
 
 /// Every comment and name of the repository's Rust files with a private word, every line of shipped Rust with a phrase,

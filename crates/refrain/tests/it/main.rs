@@ -12,6 +12,8 @@ mod plans;
 #[cfg(test)]
 mod proof;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 mod setup;
 #[cfg(test)]
 mod surfaces;
