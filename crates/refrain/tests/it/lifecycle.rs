@@ -2,7 +2,6 @@
 
 pub(crate) mod at_once;
 pub(crate) mod bad_values;
-pub(crate) mod blocked;
 pub(crate) mod budgets;
 pub(crate) mod finishing;
 pub(crate) mod garbage;
@@ -11,7 +10,6 @@ pub(crate) mod journals;
 pub(crate) mod main_job;
 pub(crate) mod moving;
 pub(crate) mod processes;
-pub(crate) mod refusals;
 pub(crate) mod stopped;
 pub(crate) mod stopping;
 pub(crate) mod verbs;
