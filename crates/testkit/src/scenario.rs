@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{Run, Sandbox};
+use crate::{Invocation, Run, Sandbox, Session};
 
 const INDENT: &str = "    ";
 const STDERR: &str = "2> ";
@@ -42,6 +42,7 @@ pub fn play(program: &str, path: &Path) {
             None => {}
         }
     }
+    assert!(stage.background.is_none(), "{}: no `$ wait` for the command with `&`", path.display());
     stage.sandbox.no_process_is_left();
     if print(&steps) != text {
         assert!(is_update, "{}: it has a line that is neither a step nor indented", path.display());
@@ -87,6 +88,8 @@ struct Line {
 struct Stage {
     sandbox: Sandbox,
     path: String,
+    /// The command that ended with `&`, until `wait`.
+    background: Option<Session>,
     /// The beginnings of the names of git's objects, in the order of their appearance.
     objects: Vec<String>,
 }
@@ -99,7 +102,7 @@ impl Stage {
         std::os::unix::fs::symlink(program, bin.join("refrain")).expect("a link can be made");
         let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").expect("there is a PATH").1;
         let path = format!("{0}/bin:{0}/agents:{usual}", sandbox.root().display());
-        Self { sandbox, path, objects: Vec::new() }
+        Self { sandbox, path, background: None, objects: Vec::new() }
     }
 
     /// Takes a step. Returns it as it should be if it is not as expected.
@@ -131,7 +134,20 @@ impl Stage {
             _ => (expected, expected == "2"),
         };
         let before = is_still.then(|| self.sandbox.snapshot());
-        let run = self.sandbox.tool("sh", &["-c", &command]).env("PATH", &self.path).run();
+        let run = match command.strip_suffix(" &") {
+            _ if command == "wait" => {
+                self.background.take().expect("a command runs in the background").wait()
+            }
+            Some(command) => {
+                assert!(
+                    self.background.is_none(),
+                    "another command runs in the background: wait for it first"
+                );
+                self.background = Some(self.shell(command).spawn());
+                return None;
+            }
+            None => self.shell(&command).run(),
+        };
         let is_changed = before.is_some_and(|before| before != self.sandbox.snapshot());
         assert!(!is_changed, "{command}: it changed files\n{}{}", run.stdout, run.stderr);
         let body = self.compare(&step.body, &run);
@@ -146,6 +162,10 @@ impl Stage {
         Some(Step { head, body: body.unwrap_or_else(|| step.body.clone()), gap: step.gap })
     }
 
+    fn shell(&self, command: &str) -> Invocation {
+        self.sandbox.tool("sh", &["-c", command]).env("PATH", &self.path)
+    }
+
     /// The output as it should be expected, if it is not as expected.
     fn compare(&mut self, expected: &[String], run: &Run) -> Option<Vec<String>> {
         let has_paths = expected.first().is_some_and(|line| line.starts_with('.') && line != "...");
@@ -153,11 +173,14 @@ impl Stage {
         let mut lines: Vec<String> = if let Some(value) = json {
             let paths = expected.iter().filter(|line| line.starts_with('.'));
             let paths = paths.map(|line| line.split(" = ").next().unwrap_or_default());
-            paths.map(|path| format!("{path} = {}", select(&value, path))).collect()
+            let shown = |path| select(&value, path).map_or("absent".to_owned(), |value| value.to_string());
+            paths.map(|path| format!("{path} = {}", shown(path))).collect()
         } else {
             run.stdout.lines().map(str::to_owned).collect()
         };
         lines.extend(run.stderr.lines().map(|line| format!("{STDERR}{line}").trim_end().to_owned()));
+        // Empty lines before the next step are the scenario's own.
+        lines.truncate(lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1));
         let found: Vec<_> = lines.into_iter().map(|line| self.line(line)).collect();
         let shown = || found.iter().map(|line| line.shown.clone()).collect();
         (!is_match(expected, &found)).then(|| completed(expected, &found).unwrap_or_else(shown))
@@ -188,20 +211,20 @@ impl Stage {
 }
 
 /// The value at a path such as `.a.b[0].c` or `.a[].b`, the latter of each element.
-fn select(value: &Value, path: &str) -> Value {
+fn select(value: &Value, path: &str) -> Option<Value> {
     let path = path.strip_prefix('.').unwrap_or(path);
     if let Some((index, rest)) = path.strip_prefix('[').and_then(|path| path.split_once(']')) {
-        let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        let items = value.as_array()?;
         return match index.parse::<usize>() {
-            Ok(index) => items.get(index).map_or(Value::Null, |item| select(item, rest)),
-            Err(_) => items.iter().map(|item| select(item, rest)).collect(),
+            Ok(index) => select(items.get(index)?, rest),
+            Err(_) => Some(items.iter().map(|item| select(item, rest).unwrap_or_default()).collect()),
         };
     }
     if path.is_empty() {
-        return value.clone();
+        return Some(value.clone());
     }
     let (key, rest) = path.split_at(path.find(['.', '[']).unwrap_or(path.len()));
-    select(&value[key], rest)
+    select(value.get(key)?, rest)
 }
 
 fn is_match(expected: &[String], found: &[Line]) -> bool {
@@ -284,11 +307,14 @@ mod tests {
 
     #[test]
     fn a_path_selects_one_value_or_that_of_each_element() {
-        let value = serde_json::json!({"a": [{"b": 1}, {"b": [2, 3]}], "c d": "e"});
+        let value = serde_json::json!({"a": [{"b": 1}, {"b": [2, 3]}], "c d": null});
         for (path, found) in
-            [(".a[0].b", "1"), (".a[].b", "[1,[2,3]]"), (".a[1].b[1]", "3"), (".no.x", "null")]
+            [(".a[0].b", "1"), (".a[].b", "[1,[2,3]]"), (".a[1].b[1]", "3"), (".c d", "null")]
         {
-            assert_eq!(select(&value, path).to_string(), found, "{path}");
+            assert_eq!(select(&value, path).unwrap().to_string(), found, "{path}");
+        }
+        for path in [".no", ".a[2]", ".a.b", ".a[0].b[0]"] {
+            assert_eq!(select(&value, path), None, "{path}");
         }
     }
 }
