@@ -9,7 +9,6 @@ pub(crate) mod hostile_project;
 pub(crate) mod links;
 pub(crate) mod missing_gates;
 pub(crate) mod planted_git;
-pub(crate) mod protect;
 pub(crate) mod red_team;
 pub(crate) mod removed;
 pub(crate) mod secrets;

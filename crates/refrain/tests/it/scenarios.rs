@@ -23,10 +23,11 @@ macro_rules! scenarios {
 }
 
 scenarios! {
-    adapters: configured_modes context_file cost_of_critic critique exact failing_critic idle_runs
-        invalid_stuck_options maximum mentions mentions_with_gate mode_prompts other_failures promise
-        promise_after_words promise_and_gate stuck stuck_agent stuck_asks stuck_switches stuck_threshold
-        summaries;
+    adapters: clean_environment configured_modes context_file context_of_a_failure contract_variables
+        cost_of_critic critique echoed_prompt exact exported_variable failing_critic idle_runs
+        invalid_stuck_options long_prompt maximum mentions mentions_with_gate mode_prompts no_promise
+        other_failures own_prompt promise promise_after_words promise_and_gate prompt_modes prompt_sources
+        state_file stuck stuck_agent stuck_asks stuck_switches stuck_threshold summaries unchanged_files;
     finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
         discard_secret discard_uncommitted discarded_branch earlier_changes editor fast_forward
         file_in_no_commit finished_plan merge_with_commits merged_once nothing_changed patch refused_answer
@@ -36,15 +37,19 @@ scenarios! {
         no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need taken_name time_cap
         uncounted_state_file unknown_id unknown_verb way_out;
     plans: blocked_task broken_tasks defaults dry_run edited_status export file_system_error freed_name
-        handed_over invalid_tasks large_prompts markdown merge_after_cancel missing_on_the_branch no_loop
-        offered_gate other_spelling plan_to_its_end prompt prompt_controls prompt_once refused_options
-        secret tune which_plan;
+        handed_over invalid_tasks large_prompts markdown merge_after_cancel missing_on_the_branch
+        mistyped_gates no_loop offered_gate other_spelling plan_to_its_end prompt prompt_controls
+        prompt_once refused_options secret tune which_plan;
     proof: advisory_gate cancel_in_a_gate changes_of_the_user changing_gate commit_hook
-        commit_of_verified_work configured_gates earlier_failures empty_tests flaky_gate gate_variables
-        gate_without_program gates_for_claims invalid_gates partial_tree pause_in_a_gate plain_folder
-        processes_of_gates refused_claims slow_gate success_and_claims success_and_gates success_command
-        success_from_the_start success_in_a_plain_folder success_is_committed success_of_a_session
-        success_of_ignored_files unchanged_candidate without_promise;
+        commit_of_verified_work configured_gates configured_protection created_gate earlier_failures
+        empty_tests flaky_gate gate_that_may_not_run gate_variables gate_without_program gates_for_claims
+        invalid_gates invalid_protection missing_program missing_program_in_a_plain_folder mistyped_gates
+        offered_and_given_gates offered_protection partial_tree pause_in_a_gate plain_folder
+        processes_of_gates protected_changes_in_a_pause protected_changes_of_the_user protected_paths
+        protection_without_files protection_without_git refused_claims shell_gates slow_gate
+        success_and_claims success_and_gates success_command success_from_the_start
+        success_in_a_plain_folder success_is_committed success_of_a_session success_of_ignored_files
+        touched_paths unchanged_candidate without_promise;
 }
 
 #[test]

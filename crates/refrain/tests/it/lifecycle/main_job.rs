@@ -172,58 +172,6 @@ fn the_prompts_are_the_contracts() {
 }
 
 #[test]
-fn without_iteration_context_every_prompt_is_the_persons_own() {
-    let sandbox = sandbox();
-    let agent = sandbox.agent("agent", "exit 1");
-    let start = [
-        "start",
-        "--command",
-        &agent,
-        "--name",
-        "bare",
-        "-m",
-        "2",
-        "--no-iteration-context",
-        "--prompt",
-        "Only this.",
-    ];
-    sandbox.refrain(&start).with_code(10);
-    for attempt in ["0001", "0002"] {
-        assert_eq!(sandbox.kept_text("bare", attempt, "prompt.md"), "Only this.");
-    }
-}
-
-#[test]
-fn without_a_promise_the_context_does_not_speak_of_one_and_exit_code_0_is_the_end() {
-    let sandbox = sandbox();
-    let agent =
-        sandbox.agent("agent", "test $REFRAIN_ITERATION -ge 2 || { echo no wheel here >&2; exit 3; }");
-    sandbox
-        .refrain(&[
-            "start",
-            "--command",
-            &agent,
-            "--name",
-            "np",
-            "-m",
-            "3",
-            "--no-promise",
-            "--prompt",
-            "Build.",
-        ])
-        .with_code(0);
-    let second = sandbox.kept_text("np", "0002", "prompt.md");
-    assert!(second.contains("\n## Run 2 of 3\nRun 1: the agent failed.\n"), "{second}");
-    assert!(
-        second.contains("exit code 3") && second.contains("no wheel here"),
-        "what failed is told: {second}"
-    );
-    assert!(!second.contains("<promise>"), "{second}");
-    assert_eq!(sandbox.status("np")["claim"]["source"], "exit-code");
-    assert_eq!(sandbox.status("np")["completion_promise"], Value::Null);
-}
-
-#[test]
 fn from_every_prefix_of_its_journal_a_loop_continues_to_its_end() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("test $REFRAIN_ITERATION -lt 2 || {CLAIM}"));
