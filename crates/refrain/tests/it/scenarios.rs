@@ -30,8 +30,8 @@ scenarios! {
         state_file stuck stuck_agent stuck_asks stuck_switches stuck_threshold summaries unchanged_files;
     finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
         discard_secret discard_uncommitted discarded_branch earlier_changes editor fast_forward
-        file_in_no_commit finished_plan merge_with_commits merged_once nothing_changed patch refused_answer
-        refused_merges short_timeout;
+        file_in_no_commit finished_plan killed_merge locked_branch merge_with_commits merged_once
+        nothing_changed patch refused_answer refused_merges short_timeout;
     lifecycle: agent_is_blocked archive churn completed depth detach folders grace grace_over
         inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent
         no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need taken_name time_cap
