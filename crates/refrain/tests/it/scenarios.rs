@@ -28,6 +28,8 @@ scenarios! {
         invalid_stuck_options long_prompt maximum mentions mentions_with_gate mode_prompts no_promise
         other_failures own_prompt promise promise_after_words promise_and_gate prompt_modes prompt_sources
         state_file stuck stuck_agent stuck_asks stuck_switches stuck_threshold summaries unchanged_files;
+    commits: failure_branch failure_in_a_plain_folder failure_without_branch failure_without_gates
+        options_of_a_resume options_of_a_session options_without_effect;
     finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
         discard_secret discard_uncommitted discarded_branch earlier_changes editor fast_forward
         file_in_no_commit finished_plan killed_merge locked_branch merge_with_commits merged_once

@@ -32,48 +32,6 @@ fn branch(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn a_loop_that_is_stuck_leaves_its_work_on_a_branch() {
-    let sandbox = sandbox();
-    write(&sandbox.project().join("README.md"), "# Mine, not committed\n");
-    let before = (sandbox.git(&["rev-parse", "main"]), sandbox.git(&["branch", "--show-current"]));
-    let stdout = stuck(&sandbox, &[]);
-    let branch = branch(&sandbox);
-    assert!(
-        branch.starts_with("wip/ralph-fail-job-20")
-            && branch.len() == "wip/ralph-fail-job-20261121-120000".len()
-    );
-    assert!(stdout.contains(&format!("its work is kept on branch {branch}")), "{stdout}");
-    assert_eq!((sandbox.git(&["rev-parse", "main"]), sandbox.git(&["branch", "--show-current"])), before);
-    assert_eq!(sandbox.git(&["status", "--short"]), " M README.md\n?? new.txt\n?? tries.txt\n");
-    assert_eq!(
-        sandbox.git(&["diff", "--name-only", "main", &branch]),
-        ".refrain-failure/context.md\n.refrain-failure/state.json\nnew.txt\ntries.txt\n"
-    );
-    assert_eq!(sandbox.git(&["rev-parse", &format!("{branch}^")]), before.0);
-    let told = |path: &str| sandbox.git(&["show", &format!("{branch}:.refrain-failure/{path}")]);
-    let state: Value = serde_json::from_str(&told("state.json")).unwrap();
-    assert_eq!(
-        (&state["status"], &state["id"], &state["iteration"]),
-        (&json!("stuck"), &json!("job"), &json!(5))
-    );
-    assert!(state["reason"].as_str().unwrap().contains(&branch), "{state:#}");
-    let context = told("context.md");
-    assert!(
-        context.contains("- Iteration: 5 of 20") && context.contains("assertion failed: x is 1"),
-        "{context}"
-    );
-    assert!(context.contains("## What was tried") && context.contains("in iteration 4"), "{context}");
-    let message = sandbox.git(&["log", "-1", "--format=%B", &branch]);
-    assert!(message.starts_with("wip: loop job gave up after iteration 5\n\ngate tests failed"), "{message}");
-    assert!(message.contains("\nRefrain-Loop: job\nRefrain-Iteration: 5\nRefrain-Tree: "), "{message}");
-    let status = sandbox.status("job");
-    assert!(
-        status["reason"].as_str().unwrap().ends_with(&format!("its work is on branch {branch}")),
-        "{status:#}"
-    );
-}
-
-#[test]
 fn the_failure_branch_is_pushed_and_a_failed_push_is_only_reported() {
     for works in [true, false] {
         let sandbox = sandbox();
@@ -107,37 +65,6 @@ fn a_failure_branch_with_committed_secrets_is_not_pushed() {
     assert!(error.contains("login.toml of commit ") && error.contains("git push origin wip/"), "{error}");
     assert!(stdout.contains("could not be pushed to origin, and is here only: login.toml"), "{stdout}");
     assert_eq!(sandbox.git(&["ls-remote", "origin"]), "");
-}
-
-#[test]
-fn a_stuck_loop_that_changed_nothing_leaves_no_branch() {
-    let sandbox = sandbox();
-    let words = ["start", "--command", "true", "--name", "job", "-p", "Mend it.", "--gate", GATE];
-    let stdout = sandbox.refrain(&words).with_code(13).stdout;
-    assert!(stdout.contains("its work is on no branch: no file changed"), "{stdout}");
-    assert_eq!(sandbox.git(&["branch", "--list", "wip/*"]), "");
-}
-
-#[test]
-fn a_loop_without_gates_and_commits_leaves_it_too() {
-    let sandbox = sandbox();
-    write(&sandbox.project().join("mine.txt"), "mine\n");
-    let agent = sandbox.agent("agent", "echo try > tries.txt\necho still > new.txt");
-    let words = ["start", "--command", &agent, "--name", "job", "-p", "Mend it.", "--stuck-threshold", "1"];
-    sandbox.refrain(&words).with_code(13);
-    let branch = branch(&sandbox);
-    assert_eq!(
-        sandbox.git(&["diff", "--name-only", "main", &branch]),
-        ".refrain-failure/context.md\n.refrain-failure/state.json\nnew.txt\ntries.txt\n"
-    );
-}
-
-#[test]
-fn in_a_plain_folder_the_missing_branch_is_explained() {
-    let sandbox = plain_folder();
-    let stdout = stuck(&sandbox, &[]);
-    assert!(stdout.contains("its work is on no branch: it was in no git repository"), "{stdout}");
-    assert!(sandbox.project().join("new.txt").exists());
 }
 
 #[test]
