@@ -139,6 +139,8 @@ impl Stage {
                 self.background.take().expect("a command runs in the background").wait()
             }
             Some(command) => {
+                let is_bare = expected == "0" && step.body.is_empty();
+                assert!(is_bare, "{command} &: its exit code and output belong to its `$ wait`");
                 assert!(
                     self.background.is_none(),
                     "another command runs in the background: wait for it first"
