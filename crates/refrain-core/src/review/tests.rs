@@ -21,7 +21,6 @@ fn letter(message: &str) -> char {
 #[case::with_a_full_stop("SPEC_PASS.", 'p')]
 #[case::coloured("\u{1b}[32mSPEC_PASS\u{1b}[0m\n", 'p')]
 #[case::trailing_space("SPEC_PASS   \r\n", 'p')]
-#[case::indented("All met.\n\n  SPEC_PASS", 'p')]
 #[case::twice("SPEC_PASS\nSPEC_PASS", 'p')]
 #[case::byte_order_mark("\u{feff}SPEC_PASS", 'p')]
 #[case::behind_a_closed_fence("```\nfn main() {}\n```\nSPEC_PASS", 'p')]
