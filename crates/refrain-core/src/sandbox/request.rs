@@ -42,7 +42,9 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> ProxyDecision {
     let mut words = head.lines().next().unwrap_or_default().split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let refuse = |host: &str, why: &str| {
-        let host = host.chars().filter(|c| c.is_ascii_graphic()).take(LONGEST_NAME).collect();
+        // An address after `=` would be the program's own choice.
+        let host = host.split('=').next().unwrap_or_default();
+        let host = host.chars().filter(char::is_ascii_graphic).take(LONGEST_NAME).collect();
         ProxyDecision::Refuse(Request { host, why: why.to_owned() })
     };
     if method == "CONNECT" {

@@ -255,15 +255,19 @@ async fn dial(host: &Host, network: &Network) -> Result<TcpStream, DialError> {
     if let Some(address) = host.address {
         return Ok(TcpStream::connect(SocketAddr::new(address, host.port)).await?);
     }
-    if let Some(upstream) = &network.upstream {
-        return Ok(dial_upstream(host, upstream).await?);
-    }
-    let addresses: Vec<_> = lookup_host((host.name.as_str(), host.port)).await?.collect();
-    let is_any = !addresses.is_empty();
-    let public: Vec<_> = addresses.into_iter().filter(|address| is_public(address.ip())).collect();
-    if public.is_empty() && is_any {
+    if host.is_local() {
         return Err(DialError::Private);
     }
+    let found = lookup_host((host.name.as_str(), host.port)).await.map(Iterator::collect::<Vec<_>>);
+    let is_private = |address: &SocketAddr| !is_public(address.ip());
+    if found.as_ref().is_ok_and(|found| !found.is_empty() && found.iter().all(is_private)) {
+        return Err(DialError::Private);
+    }
+    if let Some(upstream) = &network.upstream {
+        // It resolves the name itself: behind it this machine often cannot.
+        return Ok(dial_upstream(host, upstream).await?);
+    }
+    let public: Vec<_> = found?.into_iter().filter(|address| !is_private(address)).collect();
     Ok(TcpStream::connect(&*public).await?)
 }
 
