@@ -87,6 +87,11 @@ pub enum GitError {
     BadBranch(String),
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
     BranchTaken(String),
+    /// A folder of another user in a worktree; printable.
+    #[error(
+        "{0} cannot be removed: it belongs to another user; nothing was removed; sudo rm -r {0} removes it, then try again"
+    )]
+    Unremovable(String),
     /// Git cannot have a branch below another one.
     #[error(
         "branch {name:?} cannot be made while there is a branch {by:?}: an agent may have made it; git branch -m {by} \

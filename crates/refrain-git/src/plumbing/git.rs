@@ -306,7 +306,12 @@ impl<'a> Git<'a> {
         for (name, value) in in_variables(&overrides.settings, self.env) {
             tool = tool.with(name, value);
         }
-        let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let mut args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let compares = args.iter().position(|word| word == "diff-tree" || word == "diff-index");
+        if let Some(at) = compares {
+            // Otherwise git reads .gitmodules of the worktree, which can hide a change, and end git by a wrong value.
+            args.insert(at + 1, "--ignore-submodules=none".into());
+        }
         let is_one_of = |commands: &[&str]| command_of(&args).is_some_and(|it| commands.contains(&it));
         if overrides.variables.contains(&NO_LAZY_FETCH) && !runs_hooks && !is_one_of(TALKING) {
             // A git before 2.45 ignores the other variable.
