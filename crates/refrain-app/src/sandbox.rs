@@ -36,8 +36,9 @@ pub(crate) fn of(
             "--sandbox=files hides {folder}, and git in it could not read the repository {}; accepted: a repository elsewhere",
             spec.project
         );
-        return Err(RequestError::usage(error)
-            .hint("move it, or use --sandbox, which needs namespaces; --no-sandbox starts it with your own rights"));
+        return Err(RequestError::usage(error).hint(
+            "move it, or use --sandbox, which needs namespaces; --no-sandbox starts it with your own rights",
+        ));
     }
     if sandbox.has_network() && config.registries.unwrap_or(true) {
         let Registries { hosts, unknown } = refrain_engine::sandbox::registries(&context.host, spec);

@@ -162,7 +162,7 @@ impl Program {
             }
             other @ (ToolError::Failed { .. } | ToolError::Blocked { .. } | ToolError::Io { .. }) => {
                 Trouble::Tool(other)
-            },
+            }
         }
     }
 }

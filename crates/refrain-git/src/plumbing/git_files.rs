@@ -48,7 +48,8 @@ fn check_shallow(path: Utf8PathBuf) -> Result<(), GitError> {
         return Ok(());
     }
     let is_name = |line: &str| matches!(line.len(), 40 | 64) && line.bytes().all(|it| it.is_ascii_hexdigit());
-    let listed = refrain_files::read_regular(&path, MOST_SHALLOW).ok().and_then(|it| String::from_utf8(it).ok());
+    let listed =
+        refrain_files::read_regular(&path, MOST_SHALLOW).ok().and_then(|it| String::from_utf8(it).ok());
     match listed {
         Some(listed) if listed.lines().all(is_name) => Ok(()),
         Some(_) | None => Err(GitError::Shallow(path)),

@@ -20,7 +20,8 @@ impl Repository {
             if self.branch_head(above.as_str())?.is_some() {
                 return Err(GitError::BranchInTheWay { name, by: above.to_string() });
             }
-            let folders = ["refs/heads", "logs/refs/heads"].map(|folder| self.common_dir().join(folder).join(above));
+            let folders =
+                ["refs/heads", "logs/refs/heads"].map(|folder| self.common_dir().join(folder).join(above));
             let is_file = |path: &Utf8PathBuf| path.symlink_metadata().is_ok_and(|meta| !meta.is_dir());
             if let Some(path) = folders.into_iter().find(is_file) {
                 return Err(GitError::FileInTheWay { name, path });

@@ -209,7 +209,12 @@ fn refused(id: &LoopId, hosts: &[RefusedHost]) -> String {
         let (name, times) = (printable(&host.host), phrase::counted(host.count, "time", "times"));
         // An address in it was chosen by the program.
         let named = host.host.parse::<Host>().ok().filter(|host| host.address.is_none());
-        let command = named.map(|host| format!("; refrain sandbox allow {id} {host} allows it"));
+        let command = named.map(|named| match host.is_private {
+            true => format!(
+                ": it resolves to a private address; refrain sandbox allow {id} {named}=ADDRESS allows that address"
+            ),
+            false => format!("; refrain sandbox allow {id} {named} allows it"),
+        });
         note(&format!("the sandbox refused {name} ({times}){}", command.unwrap_or_default()))
     };
     hosts.iter().map(line).collect()
