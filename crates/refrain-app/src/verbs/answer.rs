@@ -30,9 +30,14 @@ pub fn answer(
     answer.check()?;
     let grant = Grant::default();
     resume::check(context, service, id, &grant)?;
-    let status = service.status(id)?;
+    let status = service.status(id).map_err(|error| match error {
+        EngineError::IsPlan(_) => RequestError::new(Code::Usage, error.to_string())
+            .hint(format!("refrain plan tune {id} TASK --words TEXT --resume answers the agent of a task")),
+        error => error.into(),
+    })?;
     let has_stopped = status.has_stopped();
     let state = service.state(id)?;
+    resume::check_plan(&state)?;
     let instead = match status.status {
         _ if status.question.is_some() => None,
         _ if state.awaits_approval().is_some() => {

@@ -3,8 +3,8 @@
 use refrain_core::agent::Usd;
 use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
-use refrain_core::plan::PlanGrant;
-use refrain_core::{LoopId, Refusal, values};
+use refrain_core::plan::{PlanGrant, TaskRef};
+use refrain_core::{LoopId, LoopState, Refusal, values};
 use refrain_engine::config::AgentChoice;
 use refrain_engine::{ByKind, EngineError, LoopRequest, PlanRunner, Runner, Service};
 use schemars::JsonSchema;
@@ -105,6 +105,16 @@ pub fn check(context: &Context, service: &Service, id: &LoopId, grant: &Grant) -
     context.check_on(action, service, id)
 }
 
+/// Refuses what would continue a loop although its plan counts no result of it.
+pub(super) fn check_plan(state: &LoopState) -> Result<(), RequestError> {
+    let Some(TaskRef { plan, id, .. }) = state.over_for_plan() else { return Ok(()) };
+    let (this, next) = (&state.spec.id, "continues in a loop of its own");
+    Err(RequestError::new(Code::Refused, format!("{this} is over for plan {plan}, whose task {id} {next}"))
+        .hint(format!(
+            "refrain plan tune {plan} {id} --words TEXT --resume tells that loop's agent what to do"
+        )))
+}
+
 /// Takes the loop over. `proceed` says to wait no longer for what the loop waits for.
 pub fn resume(
     context: &Context,
@@ -114,6 +124,7 @@ pub fn resume(
     mut slow: Slow<'_>,
 ) -> Result<ResumeOutcome, RequestError> {
     check(context, service, id, grant)?;
+    check_plan(&service.state(id)?)?;
     // A loop that another runner drives has its sandbox.
     let is_driven =
         || service.status(id).map(|status| status.runner.and_then(|runner| runner.alive) == Some(true));

@@ -1,5 +1,6 @@
 //! The result of a round, from the state of its loop.
 
+use super::TaskRef;
 use super::event::{AgentFault, Stop, TaskEnd};
 use crate::event::{BlockReason, End, Exit};
 use crate::git::{CommitResult, SkipReason};
@@ -33,13 +34,13 @@ impl TaskEnd {
             End::TimedOut => Self::Stopped(Stop::TimedOut),
             End::BudgetExceeded { by: None } => Self::OutOfMoney,
             End::Paused => Self::Rests,
-            End::Blocked { why: BlockReason::GaveUp } => {
+            End::Blocked { why: BlockReason::GaveUp | BlockReason::StateFile | BlockReason::Idle } => {
                 let said = state.given_up.clone();
                 Self::Stopped(Stop::GaveUp { reason: said.unwrap_or_else(|| reason.to_owned()) })
             }
-            End::Blocked {
-                why: BlockReason::Session | BlockReason::Idle | BlockReason::StateFile | BlockReason::Approval,
-            } => Self::Stopped(Stop::Other { reason: reason.to_owned() }),
+            End::Blocked { why: BlockReason::Session | BlockReason::Approval } => {
+                Self::Stopped(Stop::Other { reason: reason.to_owned() })
+            }
             End::BudgetExceeded { by: Some(by) } => Self::CapReached { by },
             // The next task would meet the same.
             End::Blocked {
@@ -61,6 +62,14 @@ impl TaskEnd {
                     | BlockReason::Publish,
             } => hindered(),
         }
+    }
+}
+
+impl LoopState {
+    /// The task of a loop that is over for its plan: that tries the task again in a loop of its own, and would not look
+    /// at this one any more.
+    pub fn over_for_plan(&self) -> Option<&TaskRef> {
+        self.spec.task.as_ref().filter(|_| matches!(TaskEnd::of(self, "", None), TaskEnd::Stopped(_)))
     }
 }
 

@@ -57,7 +57,7 @@ impl Simulation {
         self.run(seed.unwrap_or(0), seed.is_some(), &mut Tally::default());
     }
 
-    /// Runs all of them, and looks whether they came by all that they should.
+    /// Runs all of them, and looks whether they came by all that they should: fewer than usual may miss a rare case.
     pub(crate) fn run_all(&self) {
         const THREADS: u64 = 2;
         let seeds = number("REFRAIN_SEEDS").unwrap_or(self.seeds);
@@ -79,7 +79,9 @@ impl Simulation {
         });
         println!("{tally}");
         assert_eq!(tally.count("run", "of a seed"), seeds);
-        tally.assert_covers(self.covered, seeds);
+        if seeds >= self.seeds {
+            tally.assert_covers(self.covered, seeds);
+        }
     }
 }
 

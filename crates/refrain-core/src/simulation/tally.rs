@@ -21,7 +21,7 @@ impl Tally {
         }
     }
 
-    /// Fewer seeds, asked for by hand, prove less.
+    /// The bounds are those of 10,000 seeds; fewer have to show proportionally less.
     pub(crate) fn assert_covers(&self, covered: &[(&'static str, &'static str, u64)], seeds: u64) {
         for (group, what, least) in covered {
             let (count, least) = (self.count(group, what), least * seeds.min(10_000) / 10_000);

@@ -16,6 +16,7 @@ use crate::event::{BlockReason, End};
 use crate::git::{CommitResult, SkipReason};
 use crate::r#loop::{Grant, LoopState, Saved};
 use crate::machine::Refusal;
+use crate::plan::TaskRef;
 use crate::signature::Remedy;
 use crate::spec::Spec;
 use crate::text::printable;
@@ -123,6 +124,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         };
     }
     let resume = match state.resume(&Grant::default()) {
+        _ if let Some(task) = &state.spec.task => format!("refrain plan resume {}", task.plan),
         Err(Refusal::NothingGranted { flag, .. }) => format!("refrain resume {id} {flag}"),
         Ok(_)
         | Err(
@@ -156,6 +158,9 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             )
         }),
         StatusWord::Crashed if state.cancel.is_some() => Some(format!("refrain cancel {id}")),
+        StatusWord::IterationCap | StatusWord::TimedOut | StatusWord::Stuck if state.spec.task.is_some() => {
+            Some(format!("say what it overlooks with {}", tell(state)))
+        }
         StatusWord::Crashed
         | StatusWord::Paused
         | StatusWord::IterationCap
@@ -178,6 +183,14 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         | StatusWord::Completed
         | StatusWord::Cancelled
         | StatusWord::Failed => None,
+    }
+}
+
+/// The command that tells the agent what to do, and continues. Of a task, the plan tells the next round's agent.
+fn tell(state: &LoopState) -> String {
+    match &state.spec.task {
+        Some(TaskRef { plan, id, .. }) => format!("refrain plan tune {plan} {id} --words TEXT --resume"),
+        None => format!("refrain answer {} TEXT", state.spec.id),
     }
 }
 

@@ -275,11 +275,29 @@ impl Service {
         let merged = |head: &Oid, how| {
             Ok(Ok(MergedBranch { name: name.clone(), into: into.clone(), head: head.clone(), how }))
         };
+        let index = Utf8PathBuf::from(format!("{}.merge", dir.index()));
+        let give = |expected: &Oid, to: &Oid| {
+            repository.hand_over(HandOverRequest {
+                id,
+                branch: into.as_deref(),
+                expected,
+                to,
+                why: &format!("refrain merge {id}"),
+                index: &index,
+                cancel: None,
+            })
+        };
+        let refused = |handed| Ok(Err(MergeRefusal::Refused(landing::why(&handed, into.as_deref()))));
+        if let Some((from, to)) = repository.moved_ahead_of_index()? {
+            match give(&from, &to)? {
+                HandedOver::Done => {}
+                handed => return refused(handed),
+            }
+        }
         let base = repository.stands_on(&ours, &work, None)?;
         if base == work {
             return merged(&ours, MergeKind::UpToDate);
         }
-        let index = Utf8PathBuf::from(format!("{}.merge", dir.index()));
         let tree = match base == ours {
             true => work_tree,
             false => {
@@ -327,18 +345,9 @@ impl Service {
                 (repository.commit_of(&[&ours], &tree, &subject, &trailers, None)?, MergeKind::Squash)
             }
         };
-        let handed = repository.hand_over(HandOverRequest {
-            id,
-            branch: into.as_deref(),
-            expected: &ours,
-            to: &to,
-            why: &format!("refrain merge {id}"),
-            index: &index,
-            cancel: None,
-        })?;
-        match handed == HandedOver::Done {
-            true => merged(&to, how),
-            false => Ok(Err(MergeRefusal::Refused(landing::why(&handed, into.as_deref())))),
+        match give(&ours, &to)? {
+            HandedOver::Done => merged(&to, how),
+            handed => refused(handed),
         }
     }
 }

@@ -420,6 +420,9 @@ fn of_hindrance(hindered: &HandedOver) -> PublishResult {
         }
         HandedOver::InProgress(operation) => refused(Refusal::Other, format!("a {operation} is in progress")),
         HandedOver::Diverged { .. } => refused(Refusal::Other, "the branch has new commits meanwhile"),
+        HandedOver::BranchHeld { said } => {
+            PublishResult::Later { said: format!("git did not move the branch: {said}"), until: None }
+        }
         HandedOver::IndexLocked => {
             PublishResult::Later { said: "git's index is locked".to_owned(), until: None }
         }

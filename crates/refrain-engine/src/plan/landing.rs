@@ -518,6 +518,10 @@ pub(crate) fn why(said: &HandedOver, branch: Option<&str>) -> String {
         HandedOver::IndexLocked => {
             "git's index is locked; if no git is running, remove index.lock from the git folder".to_owned()
         }
+        HandedOver::BranchHeld { said } => {
+            let said = line(said);
+            format!("git did not move {branch}: {said}; remove what holds it, then try again")
+        }
     }
 }
 

@@ -66,6 +66,11 @@ pub enum HandedOver {
     InProgress(Operation),
     /// Another git holds the index lock, or died holding it.
     IndexLocked,
+    /// Git did not move the branch: it is locked, or a hook of the user refused.
+    BranchHeld {
+        /// In git's words.
+        said: String,
+    },
 }
 
 impl Repository {
@@ -96,6 +101,13 @@ impl Repository {
         let Some(lock) = index.lock(request.id)? else { return Ok(HandedOver::IndexLocked) };
         let git = self.git().until(request.cancel).with_index(request.index);
         Job { repository: self, request, git, head: &head, note: &note }.run(lock)
+    }
+
+    /// The hand-over in this worktree that was interrupted behind the move of the branch: from which commit to which.
+    /// Git's index does not have it yet.
+    pub fn moved_ahead_of_index(&self) -> Result<Option<(Oid, Oid)>, GitError> {
+        let Some((from, to)) = Note::begun(self) else { return Ok(None) };
+        Ok((self.reference("HEAD")?.as_ref() == Some(&to)).then_some((from, to)))
     }
 
     /// The start of a plan: the head, and the branch that is checked out.
@@ -204,22 +216,28 @@ impl Job<'_> {
             self.note.remove()?;
             return Ok(in_the_way([path].into()));
         }
-        if self.head == expected && !self.move_branch(git)? {
+        if self.head == expected
+            && let Some(said) = self.move_branch(git)?
+        {
             self.take_back(git, &lock, &steps, &disk)?;
             self.note.remove()?;
-            let head = self.repository.reference("HEAD")?;
-            return Ok(HandedOver::Diverged { head: head.unwrap_or_else(|| expected.clone()) });
+            return Ok(match self.repository.reference("HEAD")? {
+                Some(head) if head != *expected => HandedOver::Diverged { head },
+                _ => HandedOver::BranchHeld { said },
+            });
         }
         lock.replace_with(index)?;
         self.note.remove()?;
         Ok(HandedOver::Done)
     }
 
-    fn move_branch(&self, git: Git<'_>) -> Result<bool, GitError> {
+    /// None if the branch was moved; else why git did not.
+    fn move_branch(&self, git: Git<'_>) -> Result<Option<String>, GitError> {
         let HandOverRequest { branch, expected, to, why, .. } = self.request;
         let place = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("refs/heads/{branch}"));
         let args = ["update-ref", "--no-deref", "-m", why, &place, to.as_str(), expected.as_str()];
-        Ok(git.with_hooks().run(args, &[])?.status.success())
+        let done = git.with_hooks().run(args, &[])?;
+        Ok((!done.status.success()).then(|| said(&done)))
     }
 
     /// Restores the files that were written for a commit, after the branch update was rejected.

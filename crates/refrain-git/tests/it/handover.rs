@@ -345,14 +345,24 @@ fn a_git_that_is_killed_in_the_middle_of_the_files_is_followed_by_one_that_finis
 }
 
 #[test]
-fn a_branch_that_moves_under_the_lock_has_the_files_put_back() {
+fn a_branch_that_git_does_not_move_has_the_files_put_back() {
     let it = Waiting::new();
     let place = &it.place;
     place.write("src/mine.rs", "mine\n");
-    // Another process can move the branch without the index lock: here a hook rejects the move.
-    place.hook("reference-transaction", "test \"$1\" = prepared && exit 1; exit 0");
+    place.hook(
+        "reference-transaction",
+        "test \"$1\" = prepared && { echo 'not at night' >&2; exit 1; }; exit 0",
+    );
     let before = it.everything();
-    assert_eq!(it.hand_over(), HandedOver::Diverged { head: it.begin.clone() });
+    let said = it.hand_over();
+    assert!(matches!(&said, HandedOver::BranchHeld { said } if said.contains("not at night")), "{said:?}");
+    assert_eq!(it.everything(), before);
+    place.hook("reference-transaction", "exit 0");
+    let lock = place.path(".git/refs/heads/main.lock");
+    place.write_at(lock.clone(), "");
+    let said = it.hand_over();
+    assert!(matches!(&said, HandedOver::BranchHeld { said } if said.contains("main.lock")), "{said:?}");
+    fs::remove_file(lock).unwrap();
     assert_eq!(it.everything(), before);
     assert!(!place.path("new").exists() && !it.lock().exists() && !it.note().exists());
 }

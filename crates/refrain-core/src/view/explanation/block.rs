@@ -96,6 +96,9 @@ fn cure_of(state: &LoopState, why: BlockReason, resume: String) -> String {
         BlockReason::Login => {
             format!("log in with {}, then {resume}", state.spec.agent.program)
         }
+        BlockReason::Limit | BlockReason::Outage if state.spec.task.is_some() => {
+            format!("{resume} when it works again")
+        }
         BlockReason::Limit | BlockReason::Outage => {
             let hours = state.hours_to_wait();
             format!("{resume} when it works again, or {resume} --retry-for {hours}h to wait that long")
@@ -121,10 +124,10 @@ fn cure_of(state: &LoopState, why: BlockReason, resume: String) -> String {
             format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
         }
         BlockReason::StateFile => {
-            format!("answer it and continue with refrain answer {id} TEXT")
+            format!("answer it and continue with {}", super::tell(state))
         }
         BlockReason::Stuck | BlockReason::GaveUp | BlockReason::Idle => {
-            format!("tell it what to do and continue with refrain answer {id} TEXT")
+            format!("tell it what to do and continue with {}", super::tell(state))
         }
         BlockReason::Refunds | BlockReason::Churn => see_why(state, &resume),
     }

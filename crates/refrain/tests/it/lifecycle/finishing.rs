@@ -553,3 +553,30 @@ fn a_plan_that_did_nothing_verified_nothing() {
     assert!(!said.contains("✔ verified"), "{said}");
     assert_eq!(sandbox.refrain(&["plan", "status", "none", "--json"]).json()["verified"], json!(false));
 }
+
+/// As after a kill between the move of the branch and that of git's index: a commit of the user would take the file out.
+#[test]
+fn a_merge_that_was_killed_behind_the_branch_is_finished_by_the_next() {
+    let sandbox = sandbox();
+    verified(&sandbox, "job", "work=test -e work.txt");
+    let (began, work) = (head(&sandbox, "main"), head(&sandbox, "work-job"));
+    write(&sandbox.project().join("work.txt"), "work\n");
+    sandbox.git(&["update-ref", "refs/heads/main", &work]);
+    write(&sandbox.project().join(".git/refrain-handover"), format!("{began} {work}\n"));
+    assert!(sandbox.git(&["status", "--porcelain"]).contains("D  work.txt"));
+    let said = sandbox.refrain(&["merge", "job"]).with_code(0).stdout;
+    assert!(said.contains("has all of work-job already"), "{said}");
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_merge_names_the_lock_that_holds_the_branch() {
+    let sandbox = sandbox();
+    verified(&sandbox, "job", "work=test -e work.txt");
+    let lock = sandbox.project().join(".git/refs/heads/main.lock");
+    write(&lock, "");
+    let refused = sandbox.refrain(&["merge", "job"]).with_code(17).stderr;
+    assert!(refused.contains("git did not move main: ") && refused.contains("main.lock"), "{refused}");
+    std::fs::remove_file(lock).unwrap();
+    sandbox.refrain(&["merge", "job"]).with_code(0);
+}

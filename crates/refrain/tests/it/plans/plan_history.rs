@@ -190,3 +190,26 @@ fn branches_of_failed_work_are_named_after_the_plan_is_complete() {
     let said = sandbox.refrain(&["plan", "status", "x"]).with_code(0).stdout;
     assert!(left.iter().all(|branch| said.contains(&format!("git branch -D {branch}"))), "{said}");
 }
+
+/// A person's words reach the next round by the plan: a loop that is over for its plan takes none, as no result of it
+/// would count.
+#[test]
+fn the_question_of_a_task_is_answered_by_the_command_that_its_status_names() {
+    let script = "case \"$1\" in *postgres*) ;; *) printf 'status: blocked\\nquestion: Which database?\\n' > $REFRAIN_STATE_FILE; exit 0;; esac";
+    let (sandbox, agent) = project(&task(1, &[], "pending"), script);
+    let said = sandbox.refrain(&words(&agent, "true")).with_code(14).stdout;
+    assert!(said.contains("Which database?"), "{said}");
+    let asking = status(&sandbox, "x")["tasks"][0]["loop"].as_str().unwrap().to_owned();
+    let next = "refrain plan tune x 1 --words TEXT --resume";
+    let said = sandbox.refrain(&["status", &asking]).with_code(0).stdout;
+    assert!(said.contains(next), "{said}");
+    for verb in [&["answer", &asking, "Take postgres."][..], &["resume", &asking]] {
+        let refused = sandbox.refrain(verb).with_code(17).stderr;
+        assert!(refused.contains("is over for plan x, whose task 1 continues"), "{refused}");
+        assert!(refused.contains(next), "{refused}");
+    }
+    let refused = sandbox.refrain(&["answer", "x", "Take postgres."]).with_code(2).stderr;
+    assert!(refused.contains("refrain plan tune x TASK --words TEXT --resume"), "{refused}");
+    sandbox.refrain(&["plan", "tune", "x", "1", "--words", "Take postgres.", "--resume"]).with_code(0);
+    assert_eq!(status(&sandbox, "x")["verified"], true);
+}
