@@ -289,9 +289,9 @@ impl Service {
         };
         let refused = |handed| Ok(Err(MergeRefusal::Refused(landing::why(&handed, into.as_deref()))));
         if let Some((from, to)) = repository.moved_ahead_of_index()? {
-            match give(&from, &to)? {
-                HandedOver::Done => {}
-                handed => return refused(handed),
+            let handed = give(&from, &to)?;
+            if handed != HandedOver::Done {
+                return refused(handed);
             }
         }
         let base = repository.stands_on(&ours, &work, None)?;
@@ -345,10 +345,8 @@ impl Service {
                 (repository.commit_of(&[&ours], &tree, &subject, &trailers, None)?, MergeKind::Squash)
             }
         };
-        match give(&ours, &to)? {
-            HandedOver::Done => merged(&to, how),
-            handed => refused(handed),
-        }
+        let handed = give(&ours, &to)?;
+        if handed == HandedOver::Done { merged(&to, how) } else { refused(handed) }
     }
 }
 
