@@ -43,7 +43,7 @@ impl Host {
     #[must_use]
     pub fn is_local(&self) -> bool {
         let is_below = |end: &&str| self.name.strip_suffix(*end).is_some_and(|rest| rest.ends_with('.'));
-        !self.name.contains('.') || LOCAL.iter().any(|end| is_below(&end))
+        !self.name.contains('.') || LOCAL.iter().any(is_below)
     }
 }
 

@@ -135,8 +135,9 @@ fn make_removable(worktree: &Utf8Path) -> Result<(), GitError> {
         let is_open =
             rustix::fs::access(&folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_ok();
         let lacks = meta.mode() & NEEDED != NEEDED;
-        let opened = || fs::set_permissions(&folder, Permissions::from_mode(meta.mode() | NEEDED)).is_ok();
-        if (lacks || !is_open) && !opened() && !is_open && !is_empty() {
+        let is_opened =
+            lacks && fs::set_permissions(&folder, Permissions::from_mode(meta.mode() | NEEDED)).is_ok();
+        if !is_open && !is_opened && !is_empty() {
             return Err(GitError::Unremovable(printable(&folder.to_string_lossy()).into_owned()));
         }
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
