@@ -33,6 +33,21 @@ fn a_loop_that_continues_takes_no_option_of_its_start(#[case] more: &[&str]) {
     assert_eq!(sandbox.status("job")["charged"], 1);
 }
 
+/// A loop without a provider and without a sandbox continues as before, and says so.
+#[test]
+fn a_resume_notes_what_has_no_effect() {
+    let sandbox = sandbox();
+    capped(&sandbox);
+    let run =
+        sandbox.refrain(&["resume", "job", "-m", "2", "--retry-for", "1h", "--no-sandbox"]).with_code(10);
+    for said in [
+        "--retry-for has no effect: the provider of this loop's command is not known",
+        "--no-sandbox has no effect: this loop has no sandbox",
+    ] {
+        assert!(run.stderr.contains(said), "{}", run.stderr);
+    }
+}
+
 #[rstest]
 #[case(&["--args", "--resume job --gate true"], "--gate")]
 #[case(&["--args", "--resume job --loop-shared"], "--loop-shared")]
@@ -66,6 +81,7 @@ fn a_session_that_continues_a_loop_takes_none_either(#[case] more: &[&str], #[ca
 #[case::checkpoints(&["--commit-when", "verified"], "unless the loop commits and has required gates")]
 #[case::branches(&["--branch-template", "x"], "without a new branch; add --create-branch or --worktree")]
 #[case::bases(&["--base", "main"], "without a worktree of its own; add --worktree")]
+#[case::the_old_branch(&["--worktree", "--no-create-branch"], "in a worktree of its own, which is always on a new branch")]
 #[case::stuck(&["--exact", "2", "--stuck-threshold", "4"], "with --exact, whose loops are never stuck")]
 #[case::stuck_and_asked(&["--exact", "2", "--on-stuck", "ask"], "with --exact")]
 #[case::a_grace(&["--timeout-grace", "9s"], "without a time limit; add --timeout DUR")]

@@ -197,6 +197,31 @@ fn gates_run_on_a_merge_with_commits_made_since() {
     sandbox.no_process_is_left();
 }
 
+/// The gates take as long as they take: what they cannot change is said before them.
+#[test]
+fn a_file_in_the_way_is_named_before_the_gates_run() {
+    let sandbox = sandbox();
+    verified(&sandbox, "job", "echo ran >> $NOTES/gates");
+    write(&sandbox.project().join("other"), "");
+    sandbox.git(&["add", "other"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Other work"]);
+    write(&sandbox.project().join("work.txt"), "mine\n");
+    let (before, ran) = (head(&sandbox, "main"), sandbox.note("gates"));
+    let refused = sandbox.refrain(&["merge", "job"]).with_code(17);
+    assert!(
+        refused.stderr.contains("job was not merged: ") && refused.stderr.contains("work.txt"),
+        "{refused:?}"
+    );
+    assert_eq!(sandbox.note("gates"), ran, "no gate ran");
+    let mine = sandbox.git(&["status", "--porcelain"]);
+    assert_eq!((head(&sandbox, "main"), mine.as_str()), (before, "?? work.txt\n"));
+
+    std::fs::remove_file(sandbox.project().join("work.txt")).unwrap();
+    let run = sandbox.refrain(&["merge", "job"]).with_code(0);
+    assert!(run.stdout.starts_with("merged work-job into main: merge commit "), "{}", run.stdout);
+    assert_ne!(sandbox.note("gates"), ran, "they run before the branch moves");
+}
+
 #[test]
 fn a_conflict_changes_nothing_and_a_squash_is_one_commit() {
     let sandbox = sandbox();
