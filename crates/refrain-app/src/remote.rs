@@ -231,9 +231,14 @@ pub fn run_plan(
 }
 
 /// The command line that a start comes to, as a person would type it; the goal is read from standard input.
+/// Errors: What a start would refuse before it begins.
 pub fn preview(context: &Context, asked: &Start) -> Result<Vec<String>, RequestError> {
-    let (_, request) = asked.request(context, &mut |_| ())?;
-    let options = resolve::options(&request.options).into_iter().map(|(name, value)| match value {
+    let (workspace, request) = asked.request(context, &mut |_| ())?;
+    let options = resolve::options(&request.options);
+    let typed = with_options(context, "start", &options);
+    typed.typed.check()?;
+    PreparedLoop::new(&typed, workspace, &request)?;
+    let options = options.into_iter().map(|(name, value)| match value {
         Some(value) => format!("--{name}={value}"),
         None => format!("--{name}"),
     });

@@ -87,6 +87,35 @@ pub enum GitError {
     BadBranch(String),
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
     BranchTaken(String),
+    /// A folder of another user in a worktree; printable.
+    #[error(
+        "{0} cannot be removed: it belongs to another user; nothing was removed; sudo rm -r {0} removes it, then try again"
+    )]
+    Unremovable(String),
+    /// Git cannot have a branch below another one.
+    #[error(
+        "branch {name:?} cannot be made while there is a branch {by:?}: an agent may have made it; git branch -m {by} \
+         old-{by} renames it, git branch -D {by} deletes it"
+    )]
+    BranchInTheWay { name: String, by: String },
+    #[error(
+        "branch {name:?} cannot be made: {path} is no folder; an agent may have made it; remove it: rm {path}"
+    )]
+    FileInTheWay { name: String, path: Utf8PathBuf },
+    #[error(
+        "{0} is not what git writes there, and no git works: an agent may have made it; remove it: rm {0} (in a clone that is \
+         shallow, run git fetch --depth 1 after that)"
+    )]
+    Shallow(Utf8PathBuf),
+    #[error(
+        "{path} has more than {} MiB, which no repository needs: an agent may have made it; remove it: rm {path} (branches \
+         that are only in it are lost; git reflog and git fetch bring them back)", .most >> 20
+    )]
+    LargeReferences {
+        path: Utf8PathBuf,
+        /// The limit, in bytes.
+        most: u64,
+    },
     #[error("the repository at {0} has no commit yet; make the first one: git add . && git commit -m Begin")]
     Unborn(Utf8PathBuf),
     #[error(
@@ -133,6 +162,9 @@ pub enum GitError {
         "{0} is no regular file, and git would wait for it; remove it and put the file back (`git reset` writes a new index)"
     )]
     NoFile(Utf8PathBuf),
+    /// What a git that took long was found to wait for; printable.
+    #[error("{0} is a FIFO or a device, and git waits for it for ever: an agent may have made it; remove it")]
+    Waits(String),
     #[error("{0} is a symbolic link that leads out of the git folder, and git would write there; remove it")]
     Link(Utf8PathBuf),
     #[error("{path} has more than {} MiB, which is no index of git; remove it, and `git reset` writes a new one", .most >> 20)]
@@ -156,6 +188,7 @@ impl From<ToolError> for GitError {
                 Self::Failed { command, said: printable(&complaint).into_owned() }
             }
             ToolError::Cancelled { .. } => Self::Cancelled,
+            ToolError::Blocked { by, .. } => Self::Waits(by),
             other @ (ToolError::TimedOut { .. } | ToolError::TooMuch { .. } | ToolError::Io { .. }) => {
                 Self::Tool(other)
             }

@@ -1,6 +1,7 @@
 //! Running git and reading its output: commands, objects, references, index, list of worktrees and settings.
 
 pub(crate) mod attributes;
+pub(crate) mod blocking_file;
 pub(crate) mod commit_config;
 pub(crate) mod configuration;
 pub(crate) mod disk;

@@ -14,13 +14,14 @@ mod orphans;
 mod pipe_io;
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -41,6 +42,9 @@ pub enum ToolError {
     TimedOut { command: String, limit: Duration },
     #[error("{command} was cancelled")]
     Cancelled { command: String },
+    /// Its lookout found what it waits for.
+    #[error("{command} waits for {by}")]
+    Blocked { command: String, by: String },
     #[error("{command} printed more than {} MiB", .most >> 20)]
     TooMuch {
         command: String,
@@ -82,6 +86,64 @@ impl AsFd for Cancel {
     }
 }
 
+/// Looks for what a tool that takes long waits for.
+#[derive(Clone, Copy)]
+struct Lookout<'a> {
+    first: Duration,
+    look: &'a dyn Fn() -> Option<String>,
+}
+
+impl fmt::Debug for Lookout<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lookout")
+    }
+}
+
+/// The end of a tool's time, and its lookout.
+struct Watch<'a> {
+    command: String,
+    until: Option<(Instant, Duration)>,
+    /// When to look next, and how long to wait after that.
+    lookout: Option<(Instant, Duration, Lookout<'a>)>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(tool: &Tool<'a>) -> Self {
+        let now = Instant::now();
+        Self {
+            command: tool.command(),
+            until: tool.limit.map(|limit| (now + limit, limit)),
+            lookout: tool.lookout.map(|it| (now + it.first, it.first, it)),
+        }
+    }
+
+    /// The time until [`Self::check`] has to be asked; none if never.
+    fn left(&self) -> Option<Duration> {
+        let next = [self.until.map(|it| it.0), self.lookout.map(|it| it.0)];
+        next.into_iter().flatten().min().map(|next| next.saturating_duration_since(Instant::now()))
+    }
+
+    /// Why the tool has to be ended now, if it has.
+    fn check(&mut self) -> Result<(), ToolError> {
+        let command = || self.command.clone();
+        if let Some((until, limit)) = self.until
+            && Instant::now() >= until
+        {
+            return Err(ToolError::TimedOut { command: command(), limit });
+        }
+        if let Some((next, pause, lookout)) = &mut self.lookout
+            && Instant::now() >= *next
+        {
+            if let Some(by) = (lookout.look)() {
+                return Err(ToolError::Blocked { command: command(), by });
+            }
+            *pause *= 4;
+            *next = Instant::now() + *pause;
+        }
+        Ok(())
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Tool<'a> {
     program: OsString,
@@ -92,6 +154,7 @@ pub struct Tool<'a> {
     more_env: Vec<(OsString, OsString)>,
     input: &'a [u8],
     limit: Option<Duration>,
+    lookout: Option<Lookout<'a>>,
     cancel: Option<&'a Cancel>,
     most: usize,
     is_errand: bool,
@@ -119,6 +182,7 @@ impl<'a> Tool<'a> {
             more_env: vec![("LC_ALL".into(), "C".into())],
             input: &[],
             limit: None,
+            lookout: None,
             cancel: None,
             most: 64 << 20,
             is_errand: false,
@@ -184,6 +248,14 @@ impl<'a> Tool<'a> {
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
+        self
+    }
+
+    /// Asks `look` what the tool waits for, when it is not done after `first`, and again from time to time. If there is
+    /// something, the tool is ended with its group.
+    #[must_use]
+    pub fn lookout(mut self, first: Duration, look: &'a dyn Fn() -> Option<String>) -> Self {
+        self.lookout = Some(Lookout { first, look });
         self
     }
 
@@ -313,8 +385,6 @@ fn pid_of(child: &Child) -> Option<Pid> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::pipe_io::COMPLAINT;
     use super::*;
 
@@ -380,6 +450,20 @@ mod tests {
         cancel.cancel();
         let error = sh("cat /dev/zero >/dev/null").cancel(Some(&cancel)).run().unwrap_err();
         assert!(matches!(error, ToolError::Cancelled { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_tool_is_ended_once_its_lookout_sees_what_it_waits_for() {
+        let looks = std::cell::Cell::new(0);
+        let look = || {
+            looks.set(looks.get() + 1);
+            (looks.get() == 2).then(|| "a FIFO".to_owned())
+        };
+        let stuck = sh("cat /dev/zero >/dev/null").lookout(Duration::from_millis(10), &look);
+        let error = stuck.run().unwrap_err();
+        assert!(matches!(&error, ToolError::Blocked { by, .. } if by == "a FIFO"), "{error}");
+        assert_eq!(looks.get(), 2);
+        assert_eq!(sh("echo done").lookout(Duration::from_hours(1), &look).output().unwrap(), b"done\n");
     }
 
     #[test]

@@ -121,6 +121,7 @@ fn old_days_are_dropped_unless_a_reservation_still_uses_them() {
 fn a_project_file_can_only_lower_the_budget_and_is_pinned_at_the_start() {
     assert_eq!(caps(20, 0, 50).lower(caps(30, 5, 10)), caps(20, 5, 10));
     assert!(Caps::default().lower(Caps::default()).is_none());
+    assert!(!Caps::default().lower(caps(0, 5, 0)).is_none());
 }
 
 #[rstest]

@@ -86,7 +86,7 @@ pub struct Waves {
     /// How many at a time; null where there is no bound.
     pub jobs: Option<usize>,
     /// How many of them cannot begin, as they wait for a task that will not be done.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub waiting: usize,
     /// How many rounds the others take: a wave of more tasks than that takes several.
     pub rounds: usize,

@@ -20,6 +20,9 @@ pub struct Host {
     pub address: Option<IpAddr>,
 }
 
+/// The last labels of names that no public server answers for (RFC 6761, RFC 6762, and `internal` of ICANN).
+const LOCAL: [&str; 4] = ["localhost", "local", "internal", "localdomain"];
+
 /// Why a text is no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -34,6 +37,13 @@ impl Host {
     #[must_use]
     pub fn is(&self, name: &str, port: u16) -> bool {
         self.port == port && self.name.eq_ignore_ascii_case(name.trim_end_matches('.'))
+    }
+
+    /// Whether its name is one of the machine or of its own network, whatever resolves it.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        let is_below = |end: &&str| self.name.strip_suffix(*end).is_some_and(|rest| rest.ends_with('.'));
+        !self.name.contains('.') || LOCAL.iter().any(|end| is_below(&end))
     }
 }
 
@@ -52,7 +62,7 @@ impl FromStr for Host {
         };
         let is_label = |label: &str| {
             let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-            !label.is_empty() && label.len() <= 63 && label.bytes().all(is_inside)
+            !label.is_empty() && !label.starts_with('-') && label.len() <= 63 && label.bytes().all(is_inside)
         };
         let is_name = name.len() <= 253 && name.split('.').all(is_label) && name.parse::<IpAddr>().is_err();
         // A name whose last part is a number is an address in one of its old forms.

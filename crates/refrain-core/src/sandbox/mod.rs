@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 pub use environment::{BASIC_VARIABLES, PROXY_PORT, passes, proxy_variables, temporary_variables};
 pub use host::{Host, HostError, agent_hosts};
-pub use policy::{GitFolders, Places, Policy, Role, hidden_below, policy};
+pub use policy::{GitFolders, Places, Policy, Role, hidden_below, policy, temporary_folder};
 pub use registries::{PackageTool, hosts, project_files, registries_of};
-pub use request::{ProxyDecision, RefusedHost, Request, answer, is_public};
+pub use request::{ProxyDecision, RefusedHost, Request, answer, is_of_own_network, is_public};
 
 /// What holds a process in its sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -40,6 +40,12 @@ impl Role {
     }
 }
 
+/// The folder for temporary files that holds `path`: no program in a sandbox sees the machine's own.
+#[must_use]
+pub fn temporary_folder(path: &Utf8Path) -> Option<&'static str> {
+    PRIVATE.into_iter().find(|folder| path.starts_with(folder))
+}
+
 /// The places of one loop on this machine. All paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {

@@ -47,10 +47,13 @@ pub fn registries_of(file: &str, text: &str) -> Vec<Host> {
     let marks = LOCK_FILES.iter().find(|(name, ..)| *name == file).map(|(_, _, marks)| *marks);
     let marks = marks.unwrap_or_default();
     // An entry of a list of files has its address after a brace.
-    hosts(
+    let mut found = hosts(
         text.lines()
             .filter_map(|line| marks.iter().find_map(|mark| Some(line.trim_start().split_once(mark)?.1))),
-    )
+    );
+    // A repository does not open the user's own network.
+    found.retain(|host| !host.is_local());
+    found
 }
 
 /// The hosts of addresses, each once: of HTTPS alone, and without a login.
@@ -86,6 +89,9 @@ mod tests {
     #[case("package-lock.json", "  \"resolved\": \"https://10.0.0.7/a\",", &[])]
     #[case("package-lock.json", "  \"resolved\": \"https://npm.example=10.0.0.7/a\",", &[])]
     #[case("package-lock.json", "  \"homepage\": \"https://home.example/a\",", &[])]
+    #[case("package-lock.json", "  \"resolved\": \"https://localhost:8443/a\",", &[])]
+    #[case("package-lock.json", "  \"resolved\": \"https://metadata.google.internal/a\",", &[])]
+    #[case("package-lock.json", "  \"resolved\": \"https://-npm.example/a\",", &[])]
     #[case("yarn.lock", "  resolved \"https://yarn.example/a.tgz#1\"", &["yarn.example:443"])]
     #[case("pnpm-lock.yaml", "  resolution: {tarball: https://pnpm.example/a.tgz}", &["pnpm.example:443"])]
     #[case("uv.lock", "source = { registry = \"https://py.example/simple\" }\n    { url = \"https://files.example/a\", size = 1 }", &["py.example:443", "files.example:443"])]

@@ -13,6 +13,9 @@ pub struct RefusedHost {
     pub host: String,
     /// How often.
     pub count: u32,
+    /// It is allowed, but its name is one of the user's own network, or resolves to an address there.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_private: bool,
 }
 
 /// What is done with a request.
@@ -42,7 +45,9 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> ProxyDecision {
     let mut words = head.lines().next().unwrap_or_default().split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let refuse = |host: &str, why: &str| {
-        let host = host.chars().filter(|c| c.is_ascii_graphic()).take(LONGEST_NAME).collect();
+        // An address after `=` would be the program's own choice.
+        let host = host.split('=').next().unwrap_or_default();
+        let host = host.chars().filter(char::is_ascii_graphic).take(LONGEST_NAME).collect();
         ProxyDecision::Refuse(Request { host, why: why.to_owned() })
     };
     if method == "CONNECT" {
@@ -51,7 +56,9 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> ProxyDecision {
         if name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
             return refuse(target, "it is an address, and only names are allowed");
         }
-        let host = hosts.iter().find(|host| host.is(name, port));
+        let mut named = hosts.iter().filter(|host| host.is(name, port));
+        // One that was allowed later with an address counts.
+        let host = named.clone().rfind(|host| host.address.is_some()).or_else(|| named.next());
         return host.map_or_else(
             || refuse(target, "it is not among its hosts"),
             |host| ProxyDecision::Connect(host.clone()),
@@ -68,6 +75,17 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> ProxyDecision {
     match path.chars().all(|c| c.is_ascii_graphic()) {
         true => ProxyDecision::Redirect(format!("https://{name}/{path}")),
         false => refuse(place, "its path is not printable ASCII"),
+    }
+}
+
+/// Whether an address is one of this machine or of a network that it is in.
+#[must_use]
+pub fn is_of_own_network(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(it) => it.is_loopback() || it.is_private() || it.is_link_local() || it.is_unspecified(),
+        IpAddr::V6(it) => {
+            it.is_loopback() || it.is_unique_local() || it.is_unicast_link_local() || it.is_unspecified()
+        }
     }
 }
 

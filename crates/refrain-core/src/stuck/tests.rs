@@ -151,6 +151,7 @@ fn the_last_failure_is_counted() {
     let stuck = after("B A A");
     assert_eq!((stuck.last(), stuck.count()), (Some(&failure('A')), 2));
     assert_eq!((after("A -").last(), after("A -").count()), (None, 0));
+    assert_eq!([Pattern::NewFailure, Pattern::OldFailure].map(|it| stuck.count_of(it)), [2, 0]);
 }
 
 fn any_turns() -> impl Strategy<Value = Vec<IterationResult>> {

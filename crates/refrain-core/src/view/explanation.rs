@@ -7,8 +7,8 @@ mod statement;
 
 use jiff::Timestamp;
 
-use self::statement::needed;
 pub(super) use self::statement::{asked_by, by_person};
+use self::statement::{needed, tell};
 use super::loop_parts::publication;
 use super::{StatusWord, with_yours};
 use crate::budget::{CapKind, CapUsage};
@@ -16,7 +16,6 @@ use crate::event::{BlockReason, End};
 use crate::git::{CommitResult, SkipReason};
 use crate::r#loop::{Grant, LoopState, Saved};
 use crate::machine::Refusal;
-use crate::plan::TaskRef;
 use crate::signature::Remedy;
 use crate::spec::Spec;
 use crate::text::printable;
@@ -183,14 +182,6 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         | StatusWord::Completed
         | StatusWord::Cancelled
         | StatusWord::Failed => None,
-    }
-}
-
-/// The command that tells the agent what to do, and continues. Of a task, the plan tells the next round's agent.
-fn tell(state: &LoopState) -> String {
-    match &state.spec.task {
-        Some(TaskRef { plan, id, .. }) => format!("refrain plan tune {plan} {id} --words TEXT --resume"),
-        None => format!("refrain answer {} TEXT", state.spec.id),
     }
 }
 

@@ -55,9 +55,10 @@ impl WorktreeSetup<'_> {
             }
             ToolError::Cancelled { .. } => failed("it was stopped".to_owned()),
             ToolError::TooMuch { most, .. } => failed(format!("it printed more than {} MiB", most >> 20)),
-            error @ (ToolError::Missing { .. } | ToolError::Failed { .. } | ToolError::Io { .. }) => {
-                failed(chain(&error))
-            }
+            error @ (ToolError::Missing { .. }
+            | ToolError::Failed { .. }
+            | ToolError::Blocked { .. }
+            | ToolError::Io { .. }) => failed(chain(&error)),
         })?;
         write_nofollow(log, &ran.stdout).map_err(|error| failed(chain(&error)))?;
         if !ran.status.success() {

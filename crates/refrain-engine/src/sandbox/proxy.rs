@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use refrain_core::sandbox::{
-    Host, PROXY_PORT, Policy, ProxyDecision, RefusedHost, Request, answer, is_public,
+    Host, PROXY_PORT, Policy, ProxyDecision, RefusedHost, Request, answer, is_of_own_network, is_public,
 };
 use refrain_proc::keeper::{FrameReader, send};
 use refrain_sandbox::{Plan, Reply, restore_after};
@@ -26,6 +26,9 @@ const MOST_HEAD: usize = 8 << 10;
 const MOST_HELLO: usize = 64 << 10;
 /// How long a program may take to say what it wants, and a host to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long is waited for the address of a name that the user's own proxy resolves.
+const LOOK: Duration = Duration::from_secs(2);
 /// Connections at a time.
 const MOST_CONNECTIONS: usize = 512;
 /// How many hosts are remembered that were refused.
@@ -33,13 +36,14 @@ const MOST_REFUSED: usize = 50;
 
 /// Hosts that were refused, and how often.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RefusedHosts(Arc<Mutex<BTreeMap<String, u32>>>);
+pub(crate) struct RefusedHosts(Arc<Mutex<BTreeMap<(String, bool), u32>>>);
 
 impl RefusedHosts {
-    fn add(&self, host: &str) {
+    fn add(&self, host: &str, is_private: bool) {
         let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.len() < MOST_REFUSED || refused.contains_key(host) {
-            let count = refused.entry(host.to_owned()).or_default();
+        let key = (host.to_owned(), is_private);
+        if refused.len() < MOST_REFUSED || refused.contains_key(&key) {
+            let count = refused.entry(key).or_default();
             *count = count.saturating_add(1);
         }
     }
@@ -47,7 +51,8 @@ impl RefusedHosts {
     /// All of them.
     pub(crate) fn take(&self) -> Vec<RefusedHost> {
         let refused = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        refused.into_iter().map(|(host, count)| RefusedHost { host, count }).collect()
+        let host = |((host, is_private), count)| RefusedHost { host, count, is_private };
+        refused.into_iter().map(host).collect()
     }
 }
 
@@ -184,14 +189,16 @@ async fn proxy(mut client: TcpStream, network: &Network) -> io::Result<()> {
             return client.write_all(head.as_bytes()).await;
         }
         ProxyDecision::Refuse(Request { host, why }) => {
-            return refuse(client, network, &host, &why).await;
+            network.refused.add(&host, false);
+            return refuse(client, &host, &why).await;
         }
     };
     let name = format!("{}:{}", host.name, host.port);
     let mut server = match timeout(PATIENCE, dial(&host, network)).await {
         Ok(Ok(server)) => server,
         Ok(Err(DialError::Private)) => {
-            return refuse(client, network, &name, "it resolves to a private address").await;
+            network.refused.add(&name, true);
+            return refuse(client, &name, "it resolves to a private address").await;
         }
         Ok(Err(DialError::Io(error))) => {
             return respond(client, "502 Bad Gateway", &format!("{name}: {error}")).await;
@@ -202,7 +209,7 @@ async fn proxy(mut client: TcpStream, network: &Network) -> io::Result<()> {
     let hello = match timeout(PATIENCE, hello(&mut client, &host.name)).await {
         Ok(Ok(hello)) => hello,
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
-            network.refused.add(&format!("{name} ({error})"));
+            network.refused.add(&format!("{name} ({error})"), false);
             return Ok(());
         }
         Ok(Err(error)) => return Err(error),
@@ -224,8 +231,7 @@ async fn head(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-async fn refuse(client: TcpStream, network: &Network, host: &str, why: &str) -> io::Result<()> {
-    network.refused.add(host);
+async fn refuse(client: TcpStream, host: &str, why: &str) -> io::Result<()> {
     respond(client, "403 Forbidden", &format!("refrain: {host} is not allowed in this sandbox: {why}")).await
 }
 
@@ -255,10 +261,23 @@ async fn dial(host: &Host, network: &Network) -> Result<TcpStream, DialError> {
     if let Some(address) = host.address {
         return Ok(TcpStream::connect(SocketAddr::new(address, host.port)).await?);
     }
+    if host.is_local() {
+        return Err(DialError::Private);
+    }
+    let looked_up = lookup_host((host.name.as_str(), host.port));
     if let Some(upstream) = &network.upstream {
+        // It resolves the name itself: behind it this machine often cannot, or has other addresses for all names.
+        let found = timeout(LOOK, looked_up).await.map(|found| found.map(Iterator::collect::<Vec<_>>));
+        let is_inside = |address: &SocketAddr| is_of_own_network(address.ip());
+        if let Ok(Ok(found)) = found
+            && !found.is_empty()
+            && found.iter().all(is_inside)
+        {
+            return Err(DialError::Private);
+        }
         return Ok(dial_upstream(host, upstream).await?);
     }
-    let addresses: Vec<_> = lookup_host((host.name.as_str(), host.port)).await?.collect();
+    let addresses: Vec<_> = looked_up.await?.collect();
     let is_any = !addresses.is_empty();
     let public: Vec<_> = addresses.into_iter().filter(|address| is_public(address.ip())).collect();
     if public.is_empty() && is_any {

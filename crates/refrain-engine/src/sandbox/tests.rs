@@ -172,6 +172,39 @@ fn the_proxy_of_the_user_is_asked() {
     assert!(said.contains("Proxy-Authorization: Basic YWRhOnBhc3M=\r\n"), "{said}");
 }
 
+/// The proxy of the user may be on this machine, and reach what the agent may not.
+#[rstest]
+#[case("localhost")]
+#[case("registry.localhost")]
+#[case("metadata.google.internal")]
+#[case("nas")]
+fn the_proxy_of_the_user_is_not_asked_for_names_of_the_users_own_network(#[case] name: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let sandbox = FakeSandbox::new(&[&format!("{name}:8443")], Some(&url));
+    assert_eq!(sandbox.ask(&format!("CONNECT {name}:8443 HTTP/1.1")).0, "HTTP/1.1 403 Forbidden");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err());
+    let refused = sandbox.refused.take();
+    assert!(refused[0].is_private && refused[0].host == format!("{name}:8443"), "{refused:?}");
+}
+
+#[test]
+fn an_address_that_the_user_gives_later_counts() {
+    let (port, _served) = server();
+    let name = format!("localhost:{port}");
+    let sandbox = FakeSandbox::new(&[&name, &format!("{name}=127.0.0.1")], None);
+    assert_eq!(sandbox.ask(&format!("CONNECT {name} HTTP/1.1")).0, "HTTP/1.1 200 Connection established");
+}
+
+/// It would be suggested to the user.
+#[test]
+fn an_address_that_an_agent_names_is_not_recorded() {
+    let sandbox = FakeSandbox::new(&[], None);
+    sandbox.ask("CONNECT evil.example:443=127.0.0.1:443 HTTP/1.1");
+    assert_eq!(sandbox.refused(), [("evil.example:443".to_owned(), 1)]);
+}
+
 #[test]
 fn a_proxy_of_the_user_is_found_with_its_login() {
     for (url, place, login) in [

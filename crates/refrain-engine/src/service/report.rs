@@ -271,22 +271,27 @@ impl Case {
         if made.files.is_none() {
             unknown.push("files".to_owned());
         }
-        match given.differences(&made, &unknown) {
-            Ok(places) if places.is_empty() => vec![Check::agrees(Subject::Report, which)],
-            Ok(places) => {
-                const NAMED: usize = 10;
-                let more = places.len().saturating_sub(NAMED);
-                let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
-                let named = places[..places.len().min(NAMED)].join(", ");
-                vec![Check::differs(
-                    Subject::Report,
-                    which,
-                    format!("it says something else at {named}{more}"),
-                )]
-            }
-            Err(error) => vec![Check::unchecked(Subject::Report, which, error)],
+        let found = match given.differences(&made, &unknown) {
+            Ok(found) => found,
+            Err(error) => return vec![Check::unchecked(Subject::Report, which, error)],
+        };
+        let mut checks = vec![match found.certain.is_empty() {
+            true => Check::agrees(Subject::Report, &which),
+            false => Check::differs(Subject::Report, &which, says_otherwise(&found.certain)),
+        }];
+        if !found.unknown.is_empty() {
+            let why = "; what that was made from, or the keys that you trust, may have changed since";
+            checks.push(Check::unchecked(Subject::Report, which, says_otherwise(&found.unknown) + why));
         }
+        checks
     }
+}
+
+fn says_otherwise(places: &[String]) -> String {
+    const NAMED: usize = 10;
+    let more = places.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
+    format!("it says something else at {}{more}", places[..places.len().min(NAMED)].join(", "))
 }
 
 fn fold(records: &[Record]) -> Option<LoopState> {

@@ -81,6 +81,10 @@ impl Guard for Repository {
         self.sweeper.as_ref()
     }
 
+    fn git_folders(&self) -> [&Utf8Path; 2] {
+        [self.common_dir(), self.git_dir()]
+    }
+
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError> {
         git_files::check(self.git_dir(), self.common_dir())?;
         if self.is_confined() {

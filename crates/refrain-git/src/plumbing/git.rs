@@ -11,6 +11,7 @@ use refrain_proc::program::is_executable;
 use refrain_proc::tool::{Cancel, Sweeper, Tool, ToolOutput};
 
 use crate::error::GitError;
+use crate::plumbing::blocking_file;
 use crate::plumbing::overrides::Overrides;
 use refrain_forge::FROM_FILE;
 
@@ -32,6 +33,9 @@ const SETTINGS: &[&str] = &[
     "core.trustCtime=true",
     "-c",
     "core.checkStat=default",
+    // An agent can write resolutions of conflicts into the git folder.
+    "-c",
+    "rerere.enabled=false",
     // A split private index would leave its shared part in the repository.
     "-c",
     "core.splitIndex=false",
@@ -117,6 +121,12 @@ const FILTERING: &[&str] = &[
 /// can write, and their processes are children of these commands.
 const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
 
+/// How long a git may take that runs no program of the user and connects nowhere, unless it has another limit.
+const LONGEST: Duration = Duration::from_mins(30);
+
+/// A git that takes longer may wait for a FIFO.
+const DOUBTFUL: Duration = Duration::from_secs(2);
+
 pub(crate) const NO_LAZY_FETCH: (&str, &str) = ("GIT_NO_LAZY_FETCH", "1");
 
 fn command_of(args: &[OsString]) -> Option<&str> {
@@ -159,6 +169,8 @@ pub(crate) trait Guard: std::fmt::Debug + Sync {
     /// Runs every git that runs programs of the user.
     fn sweeper(&self) -> Option<&Sweeper>;
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError>;
+    /// The git folder that all worktrees share, and that of this worktree.
+    fn git_folders(&self) -> [&Utf8Path; 2];
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -273,9 +285,6 @@ impl<'a> Git<'a> {
             None => (program(self.env, &[self.dir]), path_outside(self.env, &[self.dir])),
         };
         let mut tool = Tool::new("git", self.dir.as_std_path()).env(self.env).at(program);
-        if let Some(limit) = self.limit {
-            tool = tool.limit(limit);
-        }
         let mut overrides = match self.guard {
             Some(guard) => guard.overrides(self)?,
             None => Overrides::default(),
@@ -297,7 +306,12 @@ impl<'a> Git<'a> {
         for (name, value) in in_variables(&overrides.settings, self.env) {
             tool = tool.with(name, value);
         }
-        let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let mut args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let compares = args.iter().position(|word| word == "diff-tree" || word == "diff-index");
+        if let Some(at) = compares {
+            // Otherwise git reads .gitmodules of the worktree, which can hide a change, and end git by a wrong value.
+            args.insert(at + 1, "--ignore-submodules=none".into());
+        }
         let is_one_of = |commands: &[&str]| command_of(&args).is_some_and(|it| commands.contains(&it));
         if overrides.variables.contains(&NO_LAZY_FETCH) && !runs_hooks && !is_one_of(TALKING) {
             // A git before 2.45 ignores the other variable.
@@ -307,6 +321,10 @@ impl<'a> Git<'a> {
             || (overrides.has_filters && is_one_of(FILTERING))
             || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
+        let limit = self.limit.or((!runs_programs && !is_one_of(TALKING)).then_some(LONGEST));
+        if let Some(limit) = limit {
+            tool = tool.limit(limit);
+        }
         let is_asked = |sweeper: &&Sweeper| sweeper.confinement.is_some() && self.is_in_sandbox;
         let sweeper = self.guard.and_then(Guard::sweeper);
         let sweeper = sweeper.filter(|sweeper| runs_programs || is_asked(sweeper));
@@ -332,7 +350,8 @@ impl<'a> Git<'a> {
         args: impl IntoIterator<Item = S>,
         input: &'a [u8],
     ) -> Result<Vec<u8>, GitError> {
-        Ok(self.tool(args, input)?.output()?)
+        let look = || self.waits_for();
+        Ok(self.tool(args, input)?.lookout(DOUBTFUL, &look).output()?)
     }
 
     /// Git's output as text, without the line break at its end.
@@ -351,7 +370,15 @@ impl<'a> Git<'a> {
         args: impl IntoIterator<Item = S>,
         input: &'a [u8],
     ) -> Result<ToolOutput, GitError> {
-        Ok(self.tool(args, input)?.run()?)
+        let look = || self.waits_for();
+        Ok(self.tool(args, input)?.lookout(DOUBTFUL, &look).run()?)
+    }
+
+    /// The file that git waits for, printable.
+    fn waits_for(self) -> Option<String> {
+        let git_folders = self.guard.map(Guard::git_folders);
+        let found = blocking_file::find(self.dir, git_folders.as_ref().map_or(&[], |it| it.as_slice()))?;
+        Some(printable(&found.to_string_lossy()).into_owned())
     }
 }
 

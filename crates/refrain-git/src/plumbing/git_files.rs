@@ -27,10 +27,32 @@ pub(crate) fn check(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), Git
     if fs::metadata(&index).is_ok_and(|meta| meta.len() > LARGEST) {
         return Err(GitError::LargeIndex { path: index, most: LARGEST });
     }
+    let packed = common_dir.join("packed-refs");
+    if fs::metadata(&packed).is_ok_and(|meta| meta.len() > LARGEST) {
+        return Err(GitError::LargeReferences { path: packed, most: LARGEST });
+    }
+    check_shallow(common_dir.join("shallow"))?;
     let head = text(&git_dir.join("HEAD")).unwrap_or_default();
     match head.strip_prefix("ref: ") {
         Some(branch) => check_kind(&common_dir.join(branch.trim_end())),
         None => Ok(()),
+    }
+}
+
+/// The most that is read of the list of a shallow clone's oldest commits.
+const MOST_SHALLOW: u64 = 16 << 20;
+
+/// Refuses a list of oldest commits that git cannot read: no git command works then.
+fn check_shallow(path: Utf8PathBuf) -> Result<(), GitError> {
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let is_name = |line: &str| matches!(line.len(), 40 | 64) && line.bytes().all(|it| it.is_ascii_hexdigit());
+    let listed =
+        refrain_files::read_regular(&path, MOST_SHALLOW).ok().and_then(|it| String::from_utf8(it).ok());
+    match listed {
+        Some(listed) if listed.lines().all(is_name) => Ok(()),
+        Some(_) | None => Err(GitError::Shallow(path)),
     }
 }
 
@@ -189,6 +211,22 @@ mod tests {
             std::os::unix::fs::symlink(git.join("info"), &path).unwrap();
             assert!(check_links(&git, &git).is_ok(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_keeps_every_git_from_working_is_refused_with_the_command_that_removes_it() {
+        let (_dir, root) = folder();
+        let shallow = root.join(".git/shallow");
+        write(&shallow, &format!("{}\n{}\n", "a".repeat(40), "0".repeat(64)));
+        assert!(check_above(&root).is_ok());
+        write(&shallow, "garbage\n");
+        let error = check_above(&root).unwrap_err().to_string();
+        assert!(error.contains(&format!("rm {shallow}")), "{error}");
+        fs::remove_file(&shallow).unwrap();
+        let packed = root.join(".git/packed-refs");
+        File::create(&packed).unwrap().set_len(LARGEST + 1).unwrap();
+        let error = check_above(&root).unwrap_err().to_string();
+        assert!(error.contains(&format!("rm {packed}")), "{error}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Branches: whether a name is free, creating one in place, and resolving a name.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
 use crate::error::GitError;
@@ -11,10 +11,23 @@ impl Repository {
     /// Whether a branch of this name can be created.
     pub fn check_branch_free(&self, name: &str) -> Result<(), GitError> {
         self.check_branch_name(name)?;
-        match self.branch_head(name)? {
-            Some(_) => Err(GitError::BranchTaken(name.to_owned())),
-            None => Ok(()),
+        if self.branch_head(name)?.is_some() {
+            return Err(GitError::BranchTaken(name.to_owned()));
         }
+        let above = Utf8Path::new(name).ancestors().skip(1).filter(|above| !above.as_str().is_empty());
+        for above in above {
+            let name = name.to_owned();
+            if self.branch_head(above.as_str())?.is_some() {
+                return Err(GitError::BranchInTheWay { name, by: above.to_string() });
+            }
+            let folders =
+                ["refs/heads", "logs/refs/heads"].map(|folder| self.common_dir().join(folder).join(above));
+            let is_file = |path: &Utf8PathBuf| path.symlink_metadata().is_ok_and(|meta| !meta.is_dir());
+            if let Some(path) = folders.into_iter().find(is_file) {
+                return Err(GitError::FileInTheWay { name, path });
+            }
+        }
+        Ok(())
     }
 
     /// Creates a branch at the head and checks it out: no file changes, staged changes stay staged. If it is already

@@ -3,10 +3,13 @@
 //! and repeats a git that failed over a worktree of the user's or an agent's git. No hook and no checkout runs under
 //! the lock, so it is short.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
+use refrain_core::text::printable;
+use rustix::fs::Access;
 
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::text;
@@ -95,8 +98,12 @@ impl Worktrees<'_> {
 
     /// Removes one with git; `how` are the arguments after `git worktree remove`. Git is not cancelled, because it
     /// would leave a worktree that looks as if files had been deleted. It runs no hook that could hang.
+    /// Errors: [`GitError::Unremovable`], before anything is removed.
     pub(crate) fn remove(&self, how: &[&str]) -> Result<(), GitError> {
         let remove = ["worktree", "remove"];
+        if let Some(path) = how.last() {
+            make_removable(Utf8Path::new(path))?;
+        }
         let git = self.repository.git().to_its_end();
         past_half_made(|| git.output(remove.iter().chain(how), &[])).map(drop)
     }
@@ -115,6 +122,30 @@ impl Worktrees<'_> {
         // Forced twice, because an unfinished one is locked.
         self.remove(&["--force", "--force", path.as_str()])
     }
+}
+
+/// Gives the user the rights that an agent took from folders. Git would remove a part of the files, and forget the worktree.
+fn make_removable(worktree: &Utf8Path) -> Result<(), GitError> {
+    const NEEDED: u32 = 0o700;
+    let mut folders = vec![worktree.as_std_path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(meta) = folder.symlink_metadata() else { continue };
+        // Git itself removes an empty folder.
+        let is_empty = || fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_none());
+        let is_open =
+            rustix::fs::access(&folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_ok();
+        let lacks = meta.mode() & NEEDED != NEEDED;
+        let opened = || fs::set_permissions(&folder, Permissions::from_mode(meta.mode() | NEEDED)).is_ok();
+        if (lacks || !is_open) && !opened() && !is_open && !is_empty() {
+            return Err(GitError::Unremovable(printable(&folder.to_string_lossy()).into_owned()));
+        }
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Worktree {
@@ -160,6 +191,23 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[test]
+    fn folders_that_an_agent_closed_can_be_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        fs::create_dir_all(root.join("closed/inner")).unwrap();
+        testkit::write(root.join("closed/inner/file").as_std_path(), "x");
+        for folder in ["closed/inner", "closed"] {
+            fs::set_permissions(root.join(folder), Permissions::from_mode(0o000)).unwrap();
+        }
+        make_removable(root).unwrap();
+        for folder in ["closed", "closed/inner"] {
+            let mode = root.join(folder).metadata().unwrap().mode();
+            assert_eq!(mode & 0o777, 0o700, "{folder}");
+        }
+        fs::remove_dir_all(root.join("closed")).unwrap();
+    }
 
     #[rstest]
     #[case::over_a_half_made_one("fatal: failed to read .git/worktrees/t07/commondir: Success", 3, 4, true)]

@@ -12,14 +12,13 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::pipe_io::COMPLAINT;
-use super::{Tool, ToolError, ToolOutput};
+use super::{Tool, ToolError, ToolOutput, Watch};
 use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
 use crate::supervisor::{Job, KeeperSpec, Report, Stdin, Supervisor};
@@ -128,7 +127,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
     })
     .map_err(failed)?;
     supervisor.run(job);
-    let until = tool.limit.map(|limit| (Instant::now() + limit, limit));
+    let mut watch = Watch::new(tool);
     let (mut ended, mut stopped) = (None, None);
     let exit = loop {
         match reports.try_recv() {
@@ -146,8 +145,8 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
             Ok(Report::Started(_) | Report::OutputFailed) => {}
             Err(mpsc::TryRecvError::Disconnected) => return Err(failed(io::ErrorKind::BrokenPipe.into())),
             Err(mpsc::TryRecvError::Empty) => {
-                let command = tool.command();
-                if let (None, Some(error)) = (&stopped, wait(tool, &told, until, command)) {
+                let limits = if stopped.is_none() { Some(&mut watch) } else { None };
+                if let (None, Err(error)) = (&stopped, wait(tool, &told, limits)) {
                     stopped = Some(error);
                     supervisor.stop(StopLadder::default());
                 }
@@ -214,30 +213,23 @@ impl IndexCopy {
     }
 }
 
-/// Waits for a report; or returns why the tool has to be stopped.
-fn wait(
-    tool: &Tool<'_>,
-    told: &UnixStream,
-    until: Option<(Instant, std::time::Duration)>,
-    command: String,
-) -> Option<ToolError> {
-    let left = until.map(|(until, _)| until.saturating_duration_since(Instant::now()));
+/// Waits for a report, with limits until the tool is stopped.
+/// Errors: Why the tool has to be stopped.
+fn wait(tool: &Tool<'_>, told: &UnixStream, mut watch: Option<&mut Watch<'_>>) -> Result<(), ToolError> {
     let mut fds = vec![PollFd::new(told, PollFlags::IN)];
-    fds.extend(tool.cancel.map(|cancel| PollFd::new(cancel, PollFlags::IN)));
-    let longest = left.and_then(|left| Timespec::try_from(left).ok());
+    fds.extend(tool.cancel.filter(|_| watch.is_some()).map(|cancel| PollFd::new(cancel, PollFlags::IN)));
+    let longest = watch.as_ref().and_then(|watch| Timespec::try_from(watch.left()?).ok());
     // An interrupt is a spurious wake-up.
     let _ = poll(&mut fds, longest.as_ref());
     let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-    let (is_told, is_cancelled) = (is_ready(0), is_ready(1));
-    if is_told {
+    if is_ready(0) {
         let _ = rustix::io::read(told, &mut [0_u8; 1]);
-        return None;
+        return Ok(());
     }
-    match until {
-        _ if is_cancelled => Some(ToolError::Cancelled { command }),
-        Some((until, limit)) if Instant::now() >= until => Some(ToolError::TimedOut { command, limit }),
-        _ => None,
+    if is_ready(1) {
+        return Err(ToolError::Cancelled { command: tool.command() });
     }
+    watch.as_mut().map_or(Ok(()), |watch| watch.check())
 }
 
 /// The job of a tool, whose input is written in a folder.

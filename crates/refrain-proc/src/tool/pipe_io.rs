@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 
-use super::{Tool, ToolError, pid_of};
+use super::{Tool, ToolError, Watch, pid_of};
 use crate::system;
 
 /// How much of a tool's standard error is kept, in bytes: its end.
@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// A running tool and our ends of its pipes.
 pub(super) struct Talk<'a> {
     tool: &'a Tool<'a>,
-    until: Option<Instant>,
+    watch: Watch<'a>,
     process: OwnedFd,
     stdin: Option<OwnedFd>,
     out: Option<OwnedFd>,
@@ -41,7 +41,7 @@ impl<'a> Talk<'a> {
         }
         Ok(Self {
             tool,
-            until: tool.limit.map(|limit| Instant::now() + limit),
+            watch: Watch::new(tool),
             process: system::end_of(pid)?,
             stdin,
             out,
@@ -92,7 +92,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn wait(&self) -> Result<Ready, ToolError> {
+    fn wait(&mut self) -> Result<Ready, ToolError> {
         loop {
             let mut fds = vec![PollFd::new(&self.process, PollFlags::IN)];
             if let Some(cancel) = self.tool.cancel {
@@ -103,17 +103,17 @@ impl<'a> Talk<'a> {
             fds.extend(
                 self.out.iter().chain(&self.err).map(|fd| PollFd::new(fd, PollFlags::IN | PollFlags::HUP)),
             );
-            let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
-            let timeout = left
+            let timeout = self
+                .watch
+                .left()
                 .map(Timespec::try_from)
                 .transpose()
                 .map_err(|error| self.tool.io(io::Error::other(error)))?;
             match poll(&mut fds, timeout.as_ref()) {
-                Ok(0) if left.is_some_and(|left| left.is_zero()) => {
-                    let limit = self.tool.limit.unwrap_or_default();
-                    return Err(ToolError::TimedOut { command: self.tool.command(), limit });
+                Ok(0) | Err(rustix::io::Errno::INTR) => {
+                    drop(fds);
+                    self.watch.check()?;
                 }
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) if watched > 1 && !fds[1].revents().is_empty() => {
                     return Err(ToolError::Cancelled { command: self.tool.command() });
                 }

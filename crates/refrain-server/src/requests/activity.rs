@@ -42,7 +42,7 @@ pub(crate) struct Line {
     /// In words.
     pub(crate) text: String,
     /// It continues the line before it, without a break.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) part: bool,
     /// At which byte of the stream it stands, where it was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]

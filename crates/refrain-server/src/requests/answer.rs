@@ -37,7 +37,7 @@ pub(crate) struct LoopView {
     /// What it cost, in US dollars; null where its agent does not tell.
     pub(crate) total_cost_usd: Option<f64>,
     /// It cost more than that: an agent was cut off before it said what it cost, or never said.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) at_least: bool,
     /// What it may cost; null is no limit.
     pub(crate) max_cost_usd: Option<f64>,
@@ -238,7 +238,7 @@ pub(crate) struct Listing {
     /// Those that are not over, oldest first; or with those that are, newest first.
     pub(crate) loops: Vec<LoopView>,
     /// What could not be read, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unread: Vec<String>,
 }
 

@@ -21,6 +21,7 @@ use super::line::{self, Hash, ROOT};
 use super::write::Journal;
 use crate::OnPath;
 use crate::access::signing::Signing;
+use crate::project::archive;
 use crate::project::layout::LoopDir;
 
 /// The size that no record of a departure has, in bytes.
@@ -229,7 +230,16 @@ pub(super) fn fold<S: Machine>(
             ))
         })?;
         match &mut state {
-            None => state = Some(S::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
+            None => {
+                let begun = S::begin(&record).map_err(|damage| damaged(damage.to_string()))?;
+                if !archive::is_folder_of(dir, begun.id()) {
+                    let id = begun.id();
+                    return Err(damaged(format!(
+                        "it is the journal of {id}: its folder was copied or renamed"
+                    )));
+                }
+                state = Some(begun);
+            }
             Some(state) => state.apply(&record).map_err(|damage| damaged(damage.to_string()))?,
         }
         if let Some(kind) = S::signed(&record.event)

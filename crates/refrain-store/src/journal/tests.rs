@@ -362,17 +362,24 @@ fn a_reader_of_a_restored_journal_restarts_if_its_records_are_gone() {
     assert_eq!(seqs(&mut late), [1, 2, 3, 4, 5, 6]);
 }
 
-/// A project's loops are moved along with it; nothing is made anew where it was.
+/// A loop goes to the archive under its own name; nothing is made anew where it was. Another name is no loop's.
 #[test]
 fn a_journal_moves_with_its_folder() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
-    let moved = LoopDir(sandbox.loop_dir.0.with_file_name("moved"));
+    let named = |name: &str| LoopDir(sandbox.loop_dir.0.with_file_name(name));
+    let moved = named("a-2026-11-28T04-55-00Z");
     fs::rename(&sandbox.loop_dir.0, &moved.0).unwrap();
     journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Synced).unwrap();
     assert_eq!(read(&moved).unwrap().state, *journal.state());
     assert!(!sandbox.loop_dir.0.exists());
+    for name in ["b", "a-b", "a-b-2026-11-28T04-55-00Z", "a-"] {
+        fs::rename(&moved.0, &named(name).0).unwrap();
+        let damaged = read(&named(name));
+        assert!(matches!(&damaged, Err(JournalError::Damaged { line: 1, .. })), "{name}: {damaged:?}");
+        fs::rename(&named(name).0, &moved.0).unwrap();
+    }
 }
 
 #[test]

@@ -56,13 +56,20 @@ fn latest(archive: Utf8PathBuf, id: &LoopId) -> Option<LoopDir> {
     let entries = archive.read_dir_utf8().ok()?;
     entries
         .flatten()
-        .filter(|entry| {
-            let rest = entry.file_name().strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix('-'));
-            // `a-2026-…` belongs to `a`; `a-b-2026-…` to another.
-            rest.and_then(|rest| stamp(rest.get(..STAMP_LENGTH)?)).is_some()
-        })
+        .filter(|entry| is_archived_as(entry.file_name(), id))
         .map(|entry| LoopDir(entry.path().to_owned()))
         .max_by(|a, b| a.0.cmp(&b.0))
+}
+
+/// Whether the folder of a loop or plan has its name, as it has where it was made and in the archive.
+pub(crate) fn is_folder_of(dir: &LoopDir, id: &LoopId) -> bool {
+    dir.0.file_name().is_some_and(|name| name == id.as_str() || is_archived_as(name, id))
+}
+
+/// `a-2026-…` belongs to `a`; `a-b-2026-…` to another.
+fn is_archived_as(name: &str, id: &LoopId) -> bool {
+    let rest = name.strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix('-'));
+    rest.and_then(|rest| stamp(rest.get(..STAMP_LENGTH)?)).is_some()
 }
 
 /// The names of all archived plans.

@@ -207,8 +207,14 @@ fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
 fn refused(id: &LoopId, hosts: &[RefusedHost]) -> String {
     let line = |host: &RefusedHost| {
         let (name, times) = (printable(&host.host), phrase::counted(host.count, "time", "times"));
-        let command =
-            host.host.parse::<Host>().map(|host| format!("; refrain sandbox allow {id} {host} allows it"));
+        // An address in it was chosen by the program.
+        let named = host.host.parse::<Host>().ok().filter(|host| host.address.is_none());
+        let command = named.map(|named| match host.is_private {
+            true => format!(
+                ": it resolves to a private address; refrain sandbox allow {id} {named}=ADDRESS allows that address"
+            ),
+            false => format!("; refrain sandbox allow {id} {named} allows it"),
+        });
         note(&format!("the sandbox refused {name} ({times}){}", command.unwrap_or_default()))
     };
     hosts.iter().map(line).collect()

@@ -1,7 +1,7 @@
 //! Why a loop is blocked, and what its user does about it.
 
 use super::end;
-use super::statement::{needed, told};
+use super::statement::{needed, tell, told};
 use crate::event::{BlockReason, Exit};
 use crate::gate::{NOT_FOUND, missing_program};
 use crate::r#loop::{GateFailure, LoopState, Outcome};
@@ -124,10 +124,10 @@ fn cure_of(state: &LoopState, why: BlockReason, resume: String) -> String {
             format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
         }
         BlockReason::StateFile => {
-            format!("answer it and continue with {}", super::tell(state))
+            format!("answer it and continue with {}", tell(state))
         }
         BlockReason::Stuck | BlockReason::GaveUp | BlockReason::Idle => {
-            format!("tell it what to do and continue with {}", super::tell(state))
+            format!("tell it what to do and continue with {}", tell(state))
         }
         BlockReason::Refunds | BlockReason::Churn => see_why(state, &resume),
     }

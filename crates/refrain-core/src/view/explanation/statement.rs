@@ -2,6 +2,7 @@
 
 use crate::event::Asker;
 use crate::r#loop::LoopState;
+use crate::plan::TaskRef;
 use crate::text::{printable, squeeze};
 
 /// The source of a stop request; `person` are the words for a person.
@@ -44,4 +45,12 @@ fn last_sentence(line: &str) -> &str {
     let end = line.trim_end_matches(['.', '!', '?', ' ']).len();
     let begins = [". ", "! ", "? "].iter().filter_map(|mark| Some(line[..end].rfind(mark)? + mark.len()));
     &line[begins.max().unwrap_or(0)..]
+}
+
+/// The command that tells the agent what to do, and continues. Of a task, the plan tells the next round's agent.
+pub(super) fn tell(state: &LoopState) -> String {
+    match &state.spec.task {
+        Some(TaskRef { plan, id, .. }) => format!("refrain plan tune {plan} {id} --words TEXT --resume"),
+        None => format!("refrain answer {} TEXT", state.spec.id),
+    }
 }

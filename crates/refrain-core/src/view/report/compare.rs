@@ -55,13 +55,13 @@ impl ReportFile {
         })
     }
 
-    /// Every place in which it differs from the report that was `made`, except those that are `unknown` now:
-    /// `proof.tree`, `proof.gates.0.log.end`. A key that only one of both has differs too.
+    /// Every place in which it differs from the report that was `made`: `proof.tree`, `proof.gates.0.log.end`. A key that
+    /// only one of both has differs too. Of the `unknown` places nothing can be said now.
     /// Errors: If the one that was made is no JSON, which cannot be.
-    pub fn differences(&self, made: &Report, unknown: &[String]) -> serde_json::Result<Vec<String>> {
+    pub fn differences(&self, made: &Report, unknown: &[String]) -> serde_json::Result<Differences> {
         // By way of its text: so amounts of money are read as those of the given one were.
         let made: Value = serde_json::from_str(&serde_json::to_string(made)?)?;
-        let mut found = Vec::new();
+        let mut found = Differences::default();
         compare(
             "",
             Some(&self.whole),
@@ -74,15 +74,26 @@ impl ReportFile {
     }
 }
 
+/// The places in which two reports differ.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Differences {
+    pub certain: Vec<String>,
+    /// One of both may be right: what the other was made from is not known any more, or was another set of keys.
+    pub unknown: Vec<String>,
+}
+
 fn compare(
     place: &str,
     given: Option<&Value>,
     made: Option<&Value>,
     is_unknown: &dyn Fn(&str) -> bool,
-    found: &mut Vec<String>,
+    found: &mut Differences,
 ) {
-    if given == made || is_unknown(place) {
+    if given == made {
         return;
+    }
+    if is_unknown(place) {
+        return found.unknown.push(place.to_owned());
     }
     let below = |key: &str| if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") };
     match (given, made) {
@@ -98,6 +109,6 @@ fn compare(
                 compare(&key, given.get(place), made.get(place), is_unknown, found);
             }
         }
-        _ => found.push(if place.is_empty() { "all of it".to_owned() } else { place.to_owned() }),
+        _ => found.certain.push(if place.is_empty() { "all of it".to_owned() } else { place.to_owned() }),
     }
 }

@@ -11,7 +11,7 @@ mod redact;
 mod verdict;
 
 pub use builder::{ReportFacts, Work, is_open, make, tree, work};
-pub use compare::ReportFile;
+pub use compare::{Differences, ReportFile};
 pub use history::{AttemptFile, KeptFile, Trail};
 pub use object::{
     AgentRow, BaseReport, Change, ClaimMade, CommitMade, Critique, FileChange, Files, GateProof, GoalReport,

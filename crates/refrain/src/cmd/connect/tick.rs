@@ -116,10 +116,14 @@ type TickResult = Result<ExitCode, (ExitCode, RequestError)>;
 fn done(context: &Context, verb: Verb) -> TickResult {
     let service = || context.service().map_err(|error| (REFUSED, error));
     match verb {
-        Verb::Begin(args) => begin::run(context, &service()?, *args).map_err(|error| match error.code() {
-            Code::NotFound => (NO_LOOP.into(), error),
-            _ => (REFUSED, error),
-        }),
+        Verb::Begin(args) => {
+            let service = service()?;
+            begin::run(context, &service, *args).map_err(|error| match error.code() {
+                Code::NotFound => (NO_LOOP.into(), error),
+                Code::Failed if service.check_writable().is_err() => (NOT_WRITABLE.into(), error),
+                _ => (REFUSED, error),
+            })
+        }
         Verb::Advance { id } => go_on(context, &service()?, &id, Some(&TurnReport::default())),
         Verb::Hold { id, watch } if watch.is_empty() => go_on(context, &service()?, &id, None),
         Verb::Hold { id, watch } => {

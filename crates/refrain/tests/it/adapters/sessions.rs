@@ -332,6 +332,13 @@ fn tick_has_codes_of_its_own() {
     let place = sandbox.root().join("blocked");
     testkit::write(&place, "");
     code(&["check-writable", place.to_str().unwrap()], 5);
+    let data = sandbox.project().join(".git/refrain");
+    let aside = sandbox.root().join("data");
+    std::fs::rename(&data, &aside).unwrap();
+    testkit::write(&data, "");
+    code(&["begin", COMMAND, "--args", "p"], 5);
+    std::fs::remove_file(&data).unwrap();
+    std::fs::rename(aside, &data).unwrap();
 
     begin(&sandbox, "s", "job", &["--args", "p", "--max", "1"]);
     code(&["finish", "job", "nonsense"], 1);

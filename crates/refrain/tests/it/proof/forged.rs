@@ -357,3 +357,19 @@ fn no_loop_starts_where_it_could_not_be_signed() {
     assert_eq!((&status["signed"], &status["verified"]), (&json!(false), &json!(false)), "{status}");
     assert!(sandbox.refrain(&["verify", "job"]).with_code(1).stdout.contains("has no signature"));
 }
+
+/// Its signatures cover the name that it was started under, so another name has nothing of it.
+#[test]
+fn a_copy_of_a_verified_loop_under_another_name_is_damaged() {
+    let sandbox = sandbox();
+    completion(&sandbox);
+    let (good, copy) = (sandbox.loop_dir("honest"), sandbox.loop_dir("copy"));
+    fs::create_dir(&copy).unwrap();
+    fs::copy(good.join("journal.jsonl"), copy.join("journal.jsonl")).unwrap();
+    for verb in ["status", "verify"] {
+        let run = sandbox.refrain(&[verb, "copy"]).with_code(1);
+        let said = run.stdout + &run.stderr;
+        assert!(said.contains("it is the journal of honest"), "{verb}: {said}");
+    }
+    sandbox.refrain(&["verify", "honest"]).with_code(0);
+}

@@ -296,3 +296,55 @@ fn a_clean_checkout_holds_the_content_of_its_objects(#[case] cheat: &str) {
     assert!(run.code != 0, "{}", run.stdout);
     assert_ne!(sandbox.status("job")["verified"], json!(true));
 }
+
+#[test]
+fn git_does_not_wait_for_a_fifo_in_the_work_and_the_loop_names_it() {
+    let sandbox = sandbox();
+    let agent =
+        sandbox.agent("agent", &format!("mkdir -p deep\nmkfifo deep/.gitignore\necho x > deep/x\n{CLAIM}"));
+    let fifo = sandbox.project().join("deep/.gitignore");
+    let named = format!("{} is a FIFO or a device, and git waits for it", fifo.display());
+    let run = start(&sandbox, &agent, &["--git-workflow", "commit"]);
+    assert_ne!(run.code, 0, "{}", run.stdout);
+    assert!(format!("{}{}", run.stdout, run.stderr).contains(&named), "{}{}", run.stdout, run.stderr);
+    let diff = sandbox.refrain(&["diff", "job"]);
+    assert!(!diff.stderr.contains("panicked"), "{}", diff.stderr);
+    sandbox.no_process_is_left();
+}
+
+#[test]
+fn settings_of_submodules_that_git_refuses_hide_no_difference() {
+    let sandbox = sandbox();
+    let plant = "printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = ./y\\n\\tignore = all\\n\\tupdate = !%s\\n' \"$EVIL\" > .gitmodules\n\
+                 git init -q x\ngit -C x commit -qm Inner --allow-empty\ngit add . 2> /dev/null\ngit commit -qm Plant";
+    let agent = agent(&sandbox, plant);
+    start(&sandbox, &agent, &["--git-workflow", "commit"]);
+    let diff = sandbox.refrain(&["diff", "job"]).with_code(0).stdout;
+    assert!(diff.contains("+line") && diff.contains("Subproject commit"), "{diff}");
+    nothing_fired(&sandbox);
+}
+
+/// What the agent of an earlier loop left.
+#[rstest]
+#[case::a_branch("git branch loop", "git branch -m loop old-loop", "git branch -m loop old-loop")]
+#[case::a_file("echo x > .git/refs/heads/loop", "/.git/refs/heads/loop", "rm .git/refs/heads/loop")]
+#[case::a_log(
+    "mkdir -p .git/logs/refs/heads; echo x > .git/logs/refs/heads/loop",
+    "/.git/logs/refs/heads/loop",
+    "rm .git/logs/refs/heads/loop"
+)]
+#[case::no_list_of_commits("echo garbage > .git/shallow", "/.git/shallow", "rm .git/shallow")]
+fn a_start_names_what_is_in_its_way_and_the_command_that_removes_it(
+    #[case] plant: &str,
+    #[case] named: &str,
+    #[case] mend: &str,
+) {
+    let sandbox = sandbox();
+    sandbox.tool("sh", &["-ec", plant]).run().with_code(0);
+    let agent = sandbox.agent("agent", CLAIM);
+    let refused = start(&sandbox, &agent, &["--worktree"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains(named) && !sandbox.loop_dir("job").exists(), "{}", refused.stderr);
+    sandbox.tool("sh", &["-ec", mend]).run().with_code(0);
+    start(&sandbox, &agent, &["--worktree"]).with_code(0);
+}

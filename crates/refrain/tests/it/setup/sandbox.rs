@@ -390,6 +390,15 @@ fn without_namespaces_an_agent_accesses_only_paths_of_its_policy() {
 }
 
 #[test]
+fn a_repository_in_tmp_is_refused_by_the_sandbox_that_hides_it() {
+    let sandbox = Sandbox::new_in(env!("CARGO_BIN_EXE_refrain"), Path::new("/tmp"));
+    let words = ["start", "--sandbox=files", "--worktree", "--command", "true", "--name", "job", "-p", "x"];
+    let refused = sandbox.refrain(&words).with_code(2).stderr;
+    assert!(refused.contains("--sandbox=files hides /tmp"), "{refused}");
+    assert!(!sandbox.loop_dir("job").exists());
+}
+
+#[test]
 fn a_sandbox_without_namespaces_needs_a_worktree_and_limits_no_network() {
     let Some(sandbox) = sandbox() else { return };
     let files = ["start", "--sandbox=files", "--command", "true", "--name", "job", "-p", "x"];

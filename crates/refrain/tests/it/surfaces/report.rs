@@ -396,7 +396,11 @@ fn an_uncommitted_proven_tree_may_be_cleaned_up() {
     let tree = sandbox.status("job")["tree"].as_str().unwrap().to_owned();
     let (agrees, found) = checks(&sandbox, &["--report", given.to_str().unwrap()], 0);
     assert!(agrees);
-    assert_eq!(not_agreeing(&found), [("tree", "unchecked", tree.as_str())]);
+    // What the report says of the files cannot be told any more.
+    assert_eq!(
+        not_agreeing(&found),
+        [("tree", "unchecked", tree.as_str()), ("report", "unchecked", "of 15 records")]
+    );
 }
 
 #[test]
@@ -429,6 +433,14 @@ fn a_report_that_was_changed_is_found() {
         let says = format!("it says something else at {named}\n");
         assert!(run.stdout.contains(&says), "{place}: {}", run.stdout);
     }
+    let mut otherwise_signed = whole.clone();
+    otherwise_signed["signed"] = json!(null);
+    let run = verify(&given("signed.json", &otherwise_signed), 0);
+    assert!(
+        run.stdout.contains("not checked: the report of") && run.stdout.contains("else at signed; "),
+        "{}",
+        run.stdout
+    );
     let mut of_another = whole.clone();
     of_another["journal"]["hash"] = json!("0".repeat(32));
     let run = verify(&given("another.json", &of_another), 1);

@@ -16,7 +16,8 @@ use crate::r#loop::tests::journal::{
 use crate::protect::{OtherProgram, ProtectionBreach};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, OnStuck, Spec};
 use crate::view::report::{
-    AttemptFile, JournalMark, Report, ReportFacts, ReportFile, SealedFile, Trail, Work, make, work,
+    AttemptFile, Differences, JournalMark, Report, ReportFacts, ReportFile, SealedFile, Trail, Work, make,
+    work,
 };
 
 fn report(journal: &Journal) -> Report {
@@ -53,7 +54,7 @@ fn however_it_ended_there_is_a_report_that_agrees_with_itself() {
     for end in ends {
         let journal = Journal::ended(end);
         let report = report(&journal);
-        assert_eq!(given(&report).differences(&report, &[]).unwrap(), [""; 0], "{end:?}");
+        assert_eq!(given(&report).differences(&report, &[]).unwrap(), Differences::default(), "{end:?}");
         assert_eq!((report.refrain.started.as_str(), report.refrain.reported.as_str()), ("0.1.0", "0.2.0"));
     }
 }
@@ -105,9 +106,11 @@ fn changed_values_of_a_report_are_named_by_their_path() {
     let text = serde_json::to_string(&report).unwrap();
     let forged = text.replace("\"verified\":false", "\"verified\":true").replace("wip/mend", "wip/other");
     let given = ReportFile::read(&forged).unwrap();
-    assert_eq!(given.differences(&report, &[]).unwrap(), ["reason", "saved.branch", "verified"]);
+    assert_eq!(given.differences(&report, &[]).unwrap().certain, ["reason", "saved.branch", "verified"]);
     let unknown = ["saved.branch", "reason"].map(str::to_owned);
-    assert_eq!(given.differences(&report, &unknown).unwrap(), ["verified"]);
+    let found = given.differences(&report, &unknown).unwrap();
+    assert_eq!(found.certain, ["verified"]);
+    assert_eq!(found.unknown, ["reason", "saved.branch"]);
     for none in [
         "",
         "[]",
@@ -235,6 +238,6 @@ fn every_prefix_of_a_journal_has_a_report() {
         before.records.push(record.clone());
         let report = report(&before);
         assert_eq!(report.journal.records, record.seq);
-        assert!(given(&report).differences(&report, &[]).unwrap().is_empty());
+        assert_eq!(given(&report).differences(&report, &[]).unwrap(), Differences::default());
     }
 }
