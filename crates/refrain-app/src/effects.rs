@@ -11,7 +11,7 @@ use clap::{ArgMatches, Command};
 use refrain_core::Spec;
 use refrain_core::spec::Millis;
 
-pub use self::table::TABLE;
+pub use self::table::{TABLE, waits};
 use crate::error::{Message, RequestError};
 use crate::options::values;
 

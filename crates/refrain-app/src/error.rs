@@ -324,7 +324,16 @@ impl From<EngineError> for RequestError {
                 );
                 (Code::Failed, text(next))
             }
+            EngineError::Journal(JournalError::Disk(_)) => (
+                Code::Failed,
+                words(
+                    "nothing was changed; let the file be read again, then refrain doctor looks at all loops",
+                ),
+            ),
             EngineError::Config(_) => (Code::Usage, None),
+            EngineError::ConfigurationFolder(_) => {
+                (Code::Usage, words("nothing was changed; move that folder away, then refrain init"))
+            }
             EngineError::Plugin(PluginError::Taken(_)) => {
                 (Code::Usage, words("nothing was changed; move it away first"))
             }

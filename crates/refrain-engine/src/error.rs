@@ -95,6 +95,8 @@ pub enum EngineError {
     Archived(LoopId),
     #[error("{id} exists already")]
     NameTaken { id: LoopId, is_plan: bool },
+    #[error("{0} is a folder; accepted: a file, or nothing there")]
+    ConfigurationFolder(Utf8PathBuf),
     #[error("the name {0} is taken by a loop that is damaged")]
     NameDamaged(LoopId),
     /// One of several files could not be written.

@@ -119,6 +119,9 @@ impl Service {
         let path = Utf8PathBuf::from("refrain.toml");
         let fate = match look(&top.join(&path))? {
             ExistingFile::Nothing => FileAction::Made(texts::configuration(choices, &self.offer(top)?)),
+            ExistingFile::Other(_) if top.join(&path).is_dir() => {
+                return Err(EngineError::ConfigurationFolder(top.join(&path)));
+            }
             ExistingFile::Text(_) | ExistingFile::Other(_) => FileAction::Left,
         };
         Ok(PreparedFile { path, fate })

@@ -383,6 +383,22 @@ fn a_plan_asks_nothing_so_no_answer_is_asked_for() {
 }
 
 #[test]
+fn an_answer_is_asked_for_only_if_the_loop_asks() {
+    let mut model = opened(ART);
+    for _ in ["opened", "in the list"] {
+        assert_eq!((press(&mut model, "a"), &model.asking), (Vec::new(), &None));
+        let shown = screen(&mut model, 100, 24);
+        assert!(shown.contains("job asks nothing, so it waits for no answer; s sends a text"), "{shown}");
+        press(&mut model, "h");
+    }
+    let mut model = opened(ART);
+    let mut asking = told();
+    asking.status.as_mut().unwrap().question = Some("A or B?".into());
+    update(&mut model, Message::Told(Box::new(asking)));
+    assert_eq!(press(&mut model, "aB\n"), [Effect::Act(key("job"), Act::Answer { words: "B".into() })]);
+}
+
+#[test]
 fn the_critical_path_of_a_plan_is_shown_on_a_low_screen_too() {
     let mut model = opened_plan(ART);
     press(&mut model, "\t");
@@ -594,7 +610,6 @@ fn an_action_that_cannot_be_undone_asks_first() {
     assert_eq!(press(&mut model, "Ax"), []);
     assert_eq!(press(&mut model, "ca"), [Effect::Act(key("job"), Act::Cancel { now: true })]);
     assert_eq!(press(&mut model, "sq?p\n"), [Effect::Act(key("job"), Act::Steer { words: "q?p".into() })]);
-    assert_eq!(press(&mut model, "aB\n"), [Effect::Act(key("job"), Act::Answer { words: "B".into() })]);
     assert_eq!(press(&mut model, "s  \n"), [], "nothing is said with nothing");
     assert_eq!(press(&mut model, "pP"), [false, true].map(|now| Effect::Act(key("job"), Act::Pause { now })));
 }

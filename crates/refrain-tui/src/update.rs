@@ -10,7 +10,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::plan::PlanStatus;
-use refrain_core::view::{Kind, Status};
+use refrain_core::view::{Kind, Status, StatusWord};
 use refrain_engine::{LiveListChange, StartOffer};
 
 use crate::input::Input;
@@ -320,7 +320,47 @@ fn ask_for_answer(model: &mut Model) -> Vec<Effect> {
         model.said = Some((why, true));
         return Vec::new();
     }
+    if !can_wait_for_answer(model, &key) {
+        let id = &key.id;
+        let why = format!(
+            "{id} asks nothing, so it waits for no answer; s sends a text to its agent, Enter opens it"
+        );
+        model.said = Some((why, true));
+        return Vec::new();
+    }
     ask(model, Dialog::Line(InputPurpose::Answer(key), Input::default()))
+}
+
+/// Whether an answer has a use: a loop with a question has, or one that stopped for a person. The list has no questions,
+/// so one that runs is opened first.
+fn can_wait_for_answer(model: &Model, key: &Key) -> bool {
+    let (status, asks) = match model.opened.last() {
+        Some(OpenView::Loop(one)) => match &one.status {
+            Some(status) => (status.status, status.question.is_some()),
+            None => return true,
+        },
+        Some(OpenView::Plan(_) | OpenView::Log(_)) => return true,
+        None => match model.glimpse(key) {
+            Some(row) => (row.status, false),
+            None => return true,
+        },
+    };
+    let takes_none = match status {
+        StatusWord::Running
+        | StatusWord::Waiting
+        | StatusWord::Paused
+        | StatusWord::Crashed
+        | StatusWord::Completed
+        | StatusWord::Cancelled
+        | StatusWord::Moved => true,
+        StatusWord::Blocked
+        | StatusWord::Failed
+        | StatusWord::IterationCap
+        | StatusWord::BudgetExceeded
+        | StatusWord::TimedOut
+        | StatusWord::Stuck => false,
+    };
+    asks || !takes_none
 }
 
 /// Asks it of all that are meant; the marks are used up.

@@ -147,6 +147,11 @@ const REPOSITORY: &[Row] = &[
         |spec| spec.git.checkout != Checkout::AsIs,
         "it has no effect without a new branch; add --create-branch or --worktree",
     ),
+    holds(
+        "no-create-branch",
+        |spec| !is_apart(spec),
+        "it has no effect in a worktree of its own, which is always on a new branch; add --no-worktree, or leave it out",
+    ),
     holds("base", is_apart, "it has no effect without a worktree of its own; add --worktree"),
     holds(
         "share-worktree",
@@ -392,6 +397,7 @@ fn is_apart(spec: &Spec) -> bool {
 }
 
 /// Whether it may have to wait: for the provider of an agent that reports its errors, or for a remote.
-fn waits(spec: &Spec) -> bool {
+#[must_use]
+pub fn waits(spec: &Spec) -> bool {
     spec.agents().any(|agent| agent.streams()) || spec.git.workflow.publishes()
 }

@@ -195,7 +195,7 @@ impl LoopState {
     /// How many iterations are used, and the option that grants more.
     fn more_iterations(&self) -> (String, String) {
         let (used, are) = if self.charged == 1 { ("iteration", "is") } else { ("iterations", "are") };
-        let more = self.charged.saturating_add(Limits::DEFAULT_ITERATIONS);
+        let more = Limits::larger_total(self.charged);
         (format!("{} {used} {are} used up", self.charged), format!("--max-iterations {more}"))
     }
 

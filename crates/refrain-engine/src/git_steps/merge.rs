@@ -276,17 +276,18 @@ impl Service {
             Ok(Ok(MergedBranch { name: name.clone(), into: into.clone(), head: head.clone(), how }))
         };
         let index = Utf8PathBuf::from(format!("{}.merge", dir.index()));
-        let give = |expected: &Oid, to: &Oid| {
-            repository.hand_over(HandOverRequest {
-                id,
-                branch: into.as_deref(),
-                expected,
-                to,
-                why: &format!("refrain merge {id}"),
-                index: &index,
-                cancel: None,
-            })
+        let why = format!("refrain merge {id}");
+        let branch = into.as_deref();
+        let any = HandOverRequest {
+            id,
+            branch,
+            expected: &ours,
+            to: &ours,
+            why: &why,
+            index: &index,
+            cancel: None,
         };
+        let give = |expected: &Oid, to: &Oid| repository.hand_over(HandOverRequest { expected, to, ..any });
         let refused = |handed| Ok(Err(MergeRefusal::Refused(landing::why(&handed, into.as_deref()))));
         if let Some((from, to)) = repository.moved_ahead_of_index()? {
             let handed = give(&from, &to)?;
@@ -301,7 +302,7 @@ impl Service {
         let tree = match base == ours {
             true => work_tree,
             false => {
-                let request = MergeRequest {
+                let merge = MergeRequest {
                     base: &base,
                     tip: &ours,
                     work: &work,
@@ -309,7 +310,7 @@ impl Service {
                     index: &index,
                     cancel: None,
                 };
-                match repository.merge(request)? {
+                match repository.merge(merge)? {
                     Merge::Clean { tree } => tree,
                     Merge::Conflict { conflicts, .. } => {
                         let paths = conflicts.into_iter().map(|conflict| conflict.path).collect();
@@ -322,7 +323,22 @@ impl Service {
         if (options.squash || base != ours) && tree == repository.tree_of(&ours)? {
             return merged(&ours, MergeKind::UpToDate);
         }
+        let (to, how) = match (options.squash, base == ours) {
+            (false, true) => (work.clone(), MergeKind::FastForward),
+            (false, false) => {
+                (repository.commit_of(&[&ours, &work], &tree, &message, &[], None)?, MergeKind::Merge)
+            }
+            (true, _) => {
+                let trailers = [(trailer, id.as_str())];
+                (repository.commit_of(&[&ours], &tree, &subject, &trailers, None)?, MergeKind::Squash)
+            }
+        };
         if base != ours && spec.has_hard_gates() {
+            // Gates take minutes: what is in the way is said before them.
+            let handed = repository.check_hand_over(HandOverRequest { to: &to, ..any })?;
+            if handed != HandedOver::Done {
+                return refused(handed);
+            }
             let landing = Landing::of(self, (self.host(), spec, dir), env.to_vec());
             let (host, notice) = (self.host(), options.notice);
             let gates = TreeVerification { each: spec, host, dir, landing: &landing, lock, seq, notice };
@@ -335,16 +351,6 @@ impl Service {
                 return Ok(Err(MergeRefusal::GateFailed { revision, gate, log, gates }));
             }
         }
-        let (to, how) = match (options.squash, base == ours) {
-            (false, true) => (work.clone(), MergeKind::FastForward),
-            (false, false) => {
-                (repository.commit_of(&[&ours, &work], &tree, &message, &[], None)?, MergeKind::Merge)
-            }
-            (true, _) => {
-                let trailers = [(trailer, id.as_str())];
-                (repository.commit_of(&[&ours], &tree, &subject, &trailers, None)?, MergeKind::Squash)
-            }
-        };
         let handed = give(&ours, &to)?;
         if handed == HandedOver::Done { merged(&to, how) } else { refused(handed) }
     }

@@ -78,6 +78,19 @@ impl Repository {
     /// Errors: [`GitError::Unborn`] on a branch without a commit; [`GitError`] if git fails, and
     /// [`GitError::Cancelled`].
     pub fn hand_over(&self, request: HandOverRequest<'_>) -> Result<HandedOver, GitError> {
+        self.hand_over_or_check(request, false)
+    }
+
+    /// What [`Self::hand_over`] would say now, as far as that is known before it writes; nothing is changed.
+    pub fn check_hand_over(&self, request: HandOverRequest<'_>) -> Result<HandedOver, GitError> {
+        self.hand_over_or_check(request, true)
+    }
+
+    fn hand_over_or_check(
+        &self,
+        request: HandOverRequest<'_>,
+        is_check: bool,
+    ) -> Result<HandedOver, GitError> {
         let HandOverRequest { branch, expected, to, .. } = request;
         let note = Note::of(self, expected, to);
         if let Some(operation) = self.operation() {
@@ -97,10 +110,13 @@ impl Repository {
             let done = self.git().run(["merge-base", "--is-ancestor", to.as_str(), head.as_str()], &[])?;
             return Ok(if done.status.success() { HandedOver::Done } else { HandedOver::Diverged { head } });
         }
+        if is_check && note.is_there() {
+            return Ok(HandedOver::Done);
+        }
         let index = Index::of(self);
         let Some(lock) = index.lock(request.id)? else { return Ok(HandedOver::IndexLocked) };
         let git = self.git().until(request.cancel).with_index(request.index);
-        Job { repository: self, request, git, head: &head, note: &note }.run(lock)
+        Job { repository: self, request, git, head: &head, note: &note, is_check }.run(lock)
     }
 
     /// The hand-over in this worktree that was interrupted behind the move of the branch: from which commit to which.
@@ -170,6 +186,7 @@ pub(crate) struct Job<'a> {
     pub(crate) git: Git<'a>,
     head: &'a Oid,
     pub(crate) note: &'a Note,
+    is_check: bool,
 }
 
 impl Job<'_> {
@@ -187,6 +204,9 @@ impl Job<'_> {
         let disk = self.look(&steps, &staged)?;
         if !disk.in_the_way.is_empty() {
             return Ok(in_the_way(disk.in_the_way));
+        }
+        if self.is_check {
+            return self.check(&steps, &disk);
         }
         self.note.write()?;
         for path in &disk.cut_off {
@@ -229,6 +249,18 @@ impl Job<'_> {
         lock.replace_with(index)?;
         self.note.remove()?;
         Ok(HandedOver::Done)
+    }
+
+    /// Asks git whether it would overwrite something; it writes only the private index.
+    fn check(&self, steps: &[Step], disk: &Disk) -> Result<HandedOver, GitError> {
+        let HandOverRequest { expected, to, .. } = self.request;
+        let ahead = steps.iter().filter(|step| disk.ahead.contains(&step.path));
+        self.put(self.git, ahead.map(|step| (&step.path, &step.to)))?;
+        self.git.run(["update-index", "-q", "--refresh"], &[])?;
+        let read = ["read-tree", "-n", "-m", "-u", "--no-recurse-submodules", expected.as_str(), to.as_str()];
+        let done = self.git.run(read, &[])?;
+        let path = if done.status.success() { None } else { named(&said(&done)) };
+        Ok(path.map_or(HandedOver::Done, |path| in_the_way([path].into())))
     }
 
     /// None if the branch was moved; else why git did not.

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use camino::Utf8Path;
-use rustix::fs::{AtFlags, Stat, stat, statat};
+use rustix::fs::{Access, AtFlags, Mode, Stat, accessat, stat, statat};
 
 use crate::project::layout::JOURNAL;
 
@@ -18,7 +18,14 @@ pub struct Stamp {
 impl Stamp {
     /// That of the loop `name` on the shelf `folder`; none if there is no journal.
     pub(super) fn of(folder: BorrowedFd<'_>, name: &str) -> Option<Self> {
-        Self::from_stat(&statat(folder, Utf8Path::new(name).join(JOURNAL).as_str(), AtFlags::empty()).ok()?)
+        let path = Utf8Path::new(name).join(JOURNAL);
+        let stat = statat(folder, path.as_str(), AtFlags::empty()).ok()?;
+        // A row must not hide that the journal cannot be read. Asked for such a mode only: lists have thousands of loops.
+        let is_closed = Mode::from_raw_mode(stat.st_mode).intersection(Mode::RUSR).is_empty();
+        if is_closed && accessat(folder, path.as_str(), Access::READ_OK, AtFlags::EACCESS).is_err() {
+            return None;
+        }
+        Self::from_stat(&stat)
     }
 
     /// That of a file; none if there is none.

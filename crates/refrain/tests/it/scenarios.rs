@@ -32,7 +32,7 @@ scenarios! {
         options_of_a_resume options_of_a_session options_without_effect;
     finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
         discard_secret discard_uncommitted discarded_branch earlier_changes editor fast_forward
-        file_in_no_commit finished_plan killed_merge locked_branch merge_with_commits merged_once
+        file_in_no_commit file_in_the_way finished_plan killed_merge locked_branch merge_with_commits merged_once
         nothing_changed patch refused_answer refused_merges short_timeout;
     lifecycle: agent_is_blocked archive churn completed depth detach folders grace grace_over
         inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent

@@ -243,7 +243,7 @@ fn resume_after_the_cap_needs_more_iterations(#[case] asked: Option<u32>) {
         journal.state.resume(&grant(asked, None)),
         Err(Refusal::NothingGranted {
             used: "2 iterations are used up".into(),
-            flag: "--max-iterations 22".into()
+            flag: "--max-iterations 4".into()
         })
     );
     assert!(journal.state.resume(&grant(Some(22), None)).is_ok(), "what the refusal names is accepted");
@@ -422,13 +422,13 @@ fn refusals_say_what_to_type() {
     let capped = Journal::limited(|limits| limits.max_iterations = Some(1)).runs(1, Exit::Code(0)).obey();
     assert_eq!(
         refusal(capped),
-        "it would stop at once: 1 iteration is used up; give it a larger total with --max-iterations 21"
+        "it would stop at once: 1 iteration is used up; give it a larger total with --max-iterations 3"
     );
     let capped = Journal::limited(|limits| limits.max_iterations = Some(2));
     let capped = capped.runs(1, Exit::Code(0)).runs(1, Exit::Code(0)).obey();
     assert_eq!(
         refusal(capped),
-        "it would stop at once: 2 iterations are used up; give it a larger total with --max-iterations 22"
+        "it would stop at once: 2 iterations are used up; give it a larger total with --max-iterations 4"
     );
     assert_eq!(
         refusal(Journal::ended(End::TimedOut)),

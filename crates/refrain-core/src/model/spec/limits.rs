@@ -47,6 +47,12 @@ impl Limits {
     /// The most that one `start`, or one `resume` on top of what is charged, may grant (seed 000, FR-NL13).
     pub const MAX_GRANT: u32 = 200;
 
+    /// The total to offer after this many iterations: twice as many, but 2 to 20 more.
+    #[must_use]
+    pub fn larger_total(used: u32) -> u32 {
+        used.saturating_add(used.clamp(2, Self::DEFAULT_ITERATIONS))
+    }
+
     /// How long an attempt that is stopped for this reason has to end by itself, if configured.
     pub fn grace(&self, because: StopReason) -> Option<Millis> {
         self.timeout_grace.filter(|_| because == StopReason::TimeLimit)

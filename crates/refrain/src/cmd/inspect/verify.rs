@@ -121,6 +121,11 @@ fn text(verdict: &Verdict) -> String {
             text.push_str(&format!("  not checked: {}\n", about(check)));
         }
     }
+    let differs = || checks.iter().filter(|check| check.outcome == Outcome::Differs);
+    let is_only_files = differs().next().is_some() && differs().all(|check| check.subject == Subject::File);
+    if is_only_files && verdict.signed != Some(false) {
+        text.push_str("  the journal itself is intact; only the files named above are not as it says\n");
+    }
     text
 }
 

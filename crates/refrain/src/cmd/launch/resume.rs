@@ -5,19 +5,20 @@ mod foreign_loop;
 use std::process::ExitCode;
 
 use clap::Parser;
+use refrain_app::effects::waits;
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::approve::refuse_by_accident;
 use refrain_app::verbs::fleet::FleetRequest;
 use refrain_app::verbs::resume::{self as app, ResumeOutcome};
 use refrain_app::{Action, Code, Context, RequestError};
-use refrain_core::LoopId;
 use refrain_core::agent::Usd;
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::PlanGrant;
 use refrain_core::spec::Millis;
 use refrain_core::values::{Limit, duration, iteration, tokens, usd};
 use refrain_core::view::StatusWord;
+use refrain_core::{LoopId, Spec};
 use refrain_engine::config::AgentChoice;
 use refrain_engine::{Brief, ByKind, ListEntry, Runner, Service, interrupted_by_reboot, remember_this_boot};
 
@@ -109,6 +110,9 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     if args.last {
         out::tell(&format!("resuming {id}\n"));
     }
+    if !args.show.quiet {
+        without_effect(&service.spec(&id)?, &grant).into_iter().for_each(out::tell_note);
+    }
     match resumed {
         ResumeOutcome::Runner(runner) => drive_resumed(context, &service, *runner, &args.show),
         ResumeOutcome::Hurried => {
@@ -116,6 +120,15 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
             Ok(Code::Done.into())
         }
     }
+}
+
+/// Notes on what changes nothing for this loop.
+fn without_effect(spec: &Spec, grant: &Grant) -> Vec<String> {
+    let retries = (grant.retry_for.is_some() && !waits(spec))
+        .then(|| "--retry-for has no effect: the provider of this loop's command is not known".to_owned());
+    let sandbox = (grant.no_sandbox && spec.sandbox.is_none())
+        .then(|| "--no-sandbox has no effect: this loop has no sandbox".to_owned());
+    retries.into_iter().chain(sandbox).collect()
 }
 
 fn typed_grant(args: &Args) -> Result<Grant, RequestError> {

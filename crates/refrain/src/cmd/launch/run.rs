@@ -151,8 +151,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         return Err(RequestError::new(Code::Refused, error).hint("end it, or wait for it"));
     }
     let left = service.status(&id).ok();
-    match left.filter(may_go_on) {
-        Some(left) if wants_to_go_on(&id, non_interactive, &left)? => {
+    match left {
+        Some(left) if may_go_on(&left) && wants_to_go_on(&id, non_interactive, &left)? => {
             keeps_its_options(context, spec, &service.spec(&id)?)?;
             if spec.prompt != service.spec(&id)?.prompt && !show.quiet {
                 out::tell_note(format!(
@@ -165,8 +165,18 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
             let show = show.or_configured(&prepared.settings.config.notify);
             run::drive(context, &service, runner, &dir, &show)
         }
-        _ => {
+        left => {
             put_aside(context, &service, &id)?;
+            if let Some(left) = left.filter(|_| !show.quiet) {
+                let instead = match may_go_on(&left) {
+                    true => format!("; refrain resume {id} continues a run instead"),
+                    false => String::new(),
+                };
+                let (word, iteration) = (left.status.as_str(), left.iteration);
+                out::tell_note(format!(
+                    "the earlier run of {id} ({word}, iteration {iteration}) is archived, and a new one begins{instead}"
+                ));
+            }
             start::launch(context, prepared.start(context, &mut out::tell_note)?, show)
         }
     }
@@ -279,7 +289,7 @@ impl Totals {
                 let error = format!(
                     "-n {total}: {task} has used {used} iterations, and -n is the total; accepted: {next} or more"
                 );
-                let total = used.saturating_add(ITERATIONS);
+                let total = Limits::larger_total(used);
                 return Err(RequestError::usage(error)
                     .hint(format!("refrain resume {task} --max-iterations {total}")));
             }

@@ -40,7 +40,8 @@ pub(super) fn end_card(state: &LoopState, EndFacts { size, merged_into }: &EndFa
         Some(needs) => needs.clone(),
         None => {
             let can_merge = has_own_branch && state.git.kept.is_none() && merged_into.is_none();
-            next(&status, size.is_some_and(|size| size.files + size.mixed > 0), can_merge)
+            let has_changes = size.is_some_and(|size| size.files + size.mixed > 0);
+            next(&status, has_changes, can_merge, &how_to_merge(state))
         }
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
@@ -81,28 +82,43 @@ fn has_changes_beyond_commits(state: &LoopState) -> bool {
     left_out || state.is_proven_beyond_its_tree()
 }
 
+/// The command that merges its branch. `--create-branch` leaves that checked out, and a branch is not merged into itself.
+fn how_to_merge(state: &LoopState) -> String {
+    let (git, id) = (&state.spec.git, &state.spec.id);
+    if git.checkout.is_own_worktree() {
+        return format!("refrain merge {id}");
+    }
+    let onto = git.onto.as_deref().and_then(|onto| shlex::try_quote(onto).ok());
+    format!("git switch {} && refrain merge {id}", onto.unwrap_or("-".into()))
+}
+
 /// At most three commands for what a person does with a loop that needs nothing.
-fn next(status: &Status, has_changes: bool, can_merge: bool) -> String {
+fn next(status: &Status, has_changes: bool, can_merge: bool, merge: &str) -> String {
     let id = &status.id;
     let mut next = match (has_changes && can_merge, status.verification()) {
         (true, Verification::Verified) => {
-            vec![format!("diff {id}"), format!("merge {id}"), format!("report {id}")]
+            vec![format!("refrain diff {id}"), merge.to_owned(), format!("refrain report {id}")]
         }
         (true, Verification::Unverified) => {
-            vec![format!("diff {id}"), format!("merge {id} --unverified"), format!("discard {id}")]
+            vec![
+                format!("refrain diff {id}"),
+                format!("{merge} --unverified"),
+                format!("refrain discard {id}"),
+            ]
         }
         (true, Verification::No | Verification::Pending) => {
-            vec![format!("diff {id}"), format!("discard {id}"), format!("logs {id}")]
+            vec![format!("refrain diff {id}"), format!("refrain discard {id}"), format!("refrain logs {id}")]
         }
         (false, _) if has_changes => {
-            vec![format!("diff {id}"), format!("report {id}"), format!("logs {id}")]
+            vec![format!("refrain diff {id}"), format!("refrain report {id}"), format!("refrain logs {id}")]
         }
-        (false, _) => vec![format!("report {id}"), format!("logs {id}")],
+        (false, _) => vec![format!("refrain report {id}"), format!("refrain logs {id}")],
     };
     if !status.untrusted.is_empty() {
-        next.insert(0, "trust".to_owned());
+        next.insert(0, "refrain trust".to_owned());
     }
-    next.iter().take(3).map(|verb| format!("refrain {verb}")).collect::<Vec<_>>().join(", ")
+    next.truncate(3);
+    next.join(", ")
 }
 
 /// How many summaries are shown.

@@ -223,11 +223,17 @@ fn a_loop_on_a_branch_of_its_own_leaves_the_old_one_where_it_was() {
     let agent = writer(&sandbox);
     let run = sandbox
         .refrain(&start(&agent, &["--auto-commit", "--create-branch", "--branch-template", "try/{loop}"]));
-    run.with_code(0);
+    let run = run.with_code(0);
+    assert!(run.stdout.contains("git switch - && refrain merge job --unverified"), "{}", run.stdout);
     assert_eq!(sandbox.git(&["log", "--format=%s", "main"]), "Begin\n");
     assert_eq!(sandbox.git(&["log", "--format=%s", "try/job"]), "Do all parts.\nDo all parts.\nBegin\n");
     assert_eq!(sandbox.git(&["branch", "--show-current"]), "try/job\n");
     assert_eq!(sandbox.status("job")["branch"], "try/job");
+    sandbox.refrain(&["merge", "job", "--unverified"]).with_code(17);
+    // As the last lines say.
+    sandbox.git(&["switch", "--quiet", "-"]);
+    let run = sandbox.refrain(&["merge", "job", "--unverified"]).with_code(0);
+    assert!(run.stdout.starts_with("merged try/job into main: fast-forward to "), "{}", run.stdout);
 }
 
 #[test]

@@ -214,6 +214,36 @@ fn a_start_that_was_killed_in_its_first_write_is_no_loop() {
 }
 
 #[test]
+fn verify_names_a_log_that_was_deleted_and_says_that_the_journal_is_intact() {
+    let sandbox = sandbox();
+    finished(&sandbox);
+    fs::remove_file(sandbox.loop_dir("job").join("iterations/0001/output.log")).unwrap();
+    let run = sandbox.refrain(&["verify", "job"]).with_code(1);
+    for part in [
+        "every byte as it was written\n",
+        "DIFFERS: iterations/0001/output.log: it is not there any more\n",
+        "the journal itself is intact; only the files named above are not as it says\n",
+    ] {
+        assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_is_said_so_in_list_and_status() {
+    let sandbox = sandbox();
+    let (path, _) = finished(&sandbox);
+    sandbox.refrain(&["list"]).with_code(0);
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let listed = sandbox.refrain(&["list"]).with_code(0).stdout;
+    assert!(listed.contains("damaged") && listed.contains("refrain verify job"), "{listed}");
+    let refused = sandbox.refrain(&["status", "job"]).with_code(1);
+    for part in ["journal.jsonl", "Is a directory", "nothing was changed", "refrain doctor"] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_journal_of_a_newer_version_is_named_as_such() {
     let sandbox = sandbox();
     let (path, whole) = finished(&sandbox);

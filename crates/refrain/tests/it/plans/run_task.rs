@@ -127,9 +127,14 @@ fn an_earlier_run_is_archived_without_a_question() {
     let (agent, reviewer) = (able_in(&sandbox, 9), content(&sandbox));
     sandbox.refrain(&words(&agent, &reviewer, &["-n", "1"])).with_code(10);
     let able = able_in(&sandbox, 1);
-    sandbox.refrain(&words(&able, &reviewer, &["--non-interactive"])).with_code(0);
+    let run = sandbox.refrain(&words(&able, &reviewer, &["--non-interactive"])).with_code(0);
+    let said = "the earlier run of add-auth (iteration-cap, iteration 1) is archived, and a new one begins; \
+                refrain resume add-auth continues a run instead";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
     assert_eq!(sandbox.status("add-auth")["iteration"], 1, "begun anew");
-    sandbox.refrain(&words(&able, &reviewer, &[])).with_code(0);
+    let run = sandbox.refrain(&words(&able, &reviewer, &[])).with_code(0);
+    let said = "the earlier run of add-auth (completed, iteration 1) is archived, and a new one begins\n";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
 }
 
 /// `-n` is the total, also if an earlier run continues.

@@ -51,7 +51,7 @@ fn a_loop_of_an_exact_number_is_sent_back_by_the_command_that_is_shown() {
         "{begun}"
     );
     assert!(!begun.contains("claims to be done"), "{begun}");
-    let shown = "then refrain resume job --max-iterations 22";
+    let shown = "then refrain resume job --max-iterations 4";
     assert!(begun.contains(shown), "{begun}");
     for words in [&["answer", "job", "more"][..], &["resume"]] {
         let refused = sandbox.refrain(words).with_code(17).stderr;

@@ -250,6 +250,18 @@ fn written_files_are_named_when_the_next_cannot_be_written() {
 }
 
 #[test]
+fn a_folder_in_place_of_the_configuration_is_refused() {
+    let sandbox = sandbox();
+    put(&sandbox, "refrain.toml/notes.txt", "mine\n");
+    let before = sandbox.snapshot();
+    let refused = sandbox.refrain(&["init", "--yes"]).with_code(2);
+    for part in ["refrain.toml is a folder; accepted: a file, or nothing there", "move that folder away"] {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
+    assert_eq!(sandbox.snapshot(), before);
+}
+
+#[test]
 fn files_that_cannot_be_extended_are_kept_and_named() {
     let sandbox = sandbox();
     let outside = sandbox.root().join("outside.md");

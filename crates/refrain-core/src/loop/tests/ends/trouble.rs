@@ -313,10 +313,10 @@ fn a_resume_that_would_stop_at_once_names_every_used_up_limit() {
     assert_eq!(
         refusal.to_string(),
         "it would stop at once: 1 iteration is used up, 600 of 1000 tokens are used, and an iteration like the last \
-         takes 600 more; give it a larger total with --max-iterations 21 --max-tokens 2400"
+         takes 600 more; give it a larger total with --max-iterations 3 --max-tokens 2400"
     );
     let needs = crate::view::status(&both.state, crate::view::Alive::NO_RUNNER).needs;
-    assert_eq!(needs.as_deref(), Some("refrain resume mend --max-iterations 21 --max-tokens 2400"));
+    assert_eq!(needs.as_deref(), Some("refrain resume mend --max-iterations 3 --max-tokens 2400"));
     let grant = |max_iterations| Grant { max_iterations, max_tokens: Some(2_400), ..Grant::default() };
     assert!(both.state.resume(&grant(Some(21))).is_ok() && both.state.resume(&grant(None)).is_err());
     let used_up =

@@ -244,9 +244,9 @@ fn a_yes_needs_no_iteration_and_no_money_and_a_no_does() {
     let Err(Refusal::NothingGranted { flag, .. }) = journal.state.resume(&grant(None, None)) else {
         panic!("it would end at once")
     };
-    assert_eq!(flag, "--max-iterations 21");
+    assert_eq!(flag, "--max-iterations 3");
     let needs = view::status(&journal.state, Alive::NO_RUNNER).needs.unwrap();
-    assert!(needs.contains("refrain resume mend --max-iterations 21"), "{needs}");
+    assert!(needs.contains("refrain resume mend --max-iterations 3"), "{needs}");
     let journal = Journal::of(Spec { approval: true, ..spec() }).taken_over().obey();
     let used = reporting(|report| report.tokens = Some((Scope::Attempt, tokens(90, 10))));
     let mut journal = journal.attempts(AttemptFinished { promised: true, ..used }).takes(1).obey();
