@@ -56,7 +56,7 @@ pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
 
 /// The same of anything else that has a journal.
 pub fn read_as<S: Machine>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
-    fold(open(dir)?, dir, |_, _, _| {})
+    fold_folder(open(dir)?, dir, |_, _, _| {})
 }
 
 /// What the loop in `dir` was started with, from the first line alone.
@@ -84,7 +84,7 @@ pub fn records(dir: &LoopDir) -> Result<Vec<Record>, JournalError> {
 /// The same of anything else that has a journal.
 pub fn records_as<S: Machine>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, JournalError> {
     let mut records = Vec::new();
-    fold::<S>(open(dir)?, dir, |record, _, _| records.push(record))?;
+    fold_folder::<S>(open(dir)?, dir, |record, _, _| records.push(record))?;
     Ok(records)
 }
 
@@ -103,7 +103,7 @@ pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, 
     let snapshot: Snapshot<S> = read_as(dir)?;
     match snapshot.forged_from(&signing.judge(dir, &snapshot)?) {
         None => Ok(snapshot.state),
-        Some(length) => Ok(fold::<S>(open(dir)?.take(length), dir, |_, _, _| {})?.state),
+        Some(length) => Ok(fold_folder::<S>(open(dir)?.take(length), dir, |_, _, _| {})?.state),
     }
 }
 
@@ -197,6 +197,22 @@ fn without_start(dir: &LoopDir) -> JournalError {
     }
 }
 
+/// Folds the journal of a folder of this machine, which has the name of what it holds: a copy under another name counts
+/// for nothing.
+pub(super) fn fold_folder<S: Machine>(
+    file: impl Read,
+    dir: &LoopDir,
+    given: impl FnMut(Record<S::Event>, Hash, &[u8]),
+) -> Result<Snapshot<S>, JournalError> {
+    let snapshot = fold::<S>(file, dir, given)?;
+    let id = snapshot.state.id();
+    if !archive::is_folder_of(dir, id) {
+        let what = format!("it is the journal of {id}: its folder was copied or renamed");
+        return Err(JournalError::damaged(dir.journal(), 1, what));
+    }
+    Ok(snapshot)
+}
+
 /// Reads, checks and folds, line by line; each record is then `given` away, with its hash and its line.
 pub(super) fn fold<S: Machine>(
     file: impl Read,
@@ -230,16 +246,7 @@ pub(super) fn fold<S: Machine>(
             ))
         })?;
         match &mut state {
-            None => {
-                let begun = S::begin(&record).map_err(|damage| damaged(damage.to_string()))?;
-                if !archive::is_folder_of(dir, begun.id()) {
-                    let id = begun.id();
-                    return Err(damaged(format!(
-                        "it is the journal of {id}: its folder was copied or renamed"
-                    )));
-                }
-                state = Some(begun);
-            }
+            None => state = Some(S::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
             Some(state) => state.apply(&record).map_err(|damage| damaged(damage.to_string()))?,
         }
         if let Some(kind) = S::signed(&record.event)
@@ -270,7 +277,7 @@ pub struct Whole {
 /// Errors: As [`read`]; [`JournalError::Damaged`] names the first line that is not as it was written.
 pub fn whole(dir: &LoopDir, signing: &Signing) -> Result<Whole, JournalError> {
     let (mut records, mut hashes) = (Vec::new(), Vec::new());
-    let mut snapshot: Snapshot = fold(open(dir)?, dir, |record, hash, _| {
+    let mut snapshot: Snapshot = fold_folder(open(dir)?, dir, |record, hash, _| {
         records.push(record);
         hashes.push(String::from_utf8_lossy(&hash).into_owned());
     })?;

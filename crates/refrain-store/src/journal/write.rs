@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::JournalError;
 use super::disk::{Disk, Durability, FileState, SharedFile, Stamp, SyncReport, folder, open};
 use super::line::{self, Hash, ROOT};
-use super::reader::{Snapshot, fold};
+use super::reader::{Snapshot, fold_folder};
 use super::witness::Witness;
 use crate::access::signing::{LastSigned, Signing};
 use crate::disk::lock::AppendLock;
@@ -145,7 +145,7 @@ impl<S: Machine> Journal<S> {
         let mut own = Vec::new();
         let snapshot: Snapshot<S> = lock.hold(&path, || {
             let read = file.try_clone().on("open", &path)?.take(length);
-            fold(read, &dir, |_, _, line| own.extend_from_slice(line))
+            fold_folder(read, &dir, |_, _, line| own.extend_from_slice(line))
         })?;
         if let Some(signing) = signing.as_ref().filter(|_| length == u64::MAX)
             && let Some(length) = snapshot.forged_from(&signing.judge(&dir, &snapshot)?)
