@@ -15,7 +15,9 @@ pub enum GitError {
     Missing(#[source] io::Error),
     #[error("git {0} is older than {major}.{minor}, which Refrain needs; install a newer one", major = OLDEST.0, minor = OLDEST.1)]
     TooOld(String),
-    #[error("{0} is in no git repository; run `git init` there first")]
+    #[error(
+        "{0} is in no git repository; run `git init` there first, or `git worktree repair` in its project if it was a worktree"
+    )]
     NotARepository(Utf8PathBuf),
     #[error("{0} is in a git repository without a working tree; run it in a worktree of that repository")]
     Bare(Utf8PathBuf),
