@@ -110,8 +110,8 @@ pub enum GitError {
     )]
     Shallow(Utf8PathBuf),
     #[error(
-        "{path} has more than {} MiB, which no repository needs: an agent may have made it; remove it: rm {path} (branches \
-         that are only in it are lost; git reflog and git fetch bring them back)", .most >> 20
+        "{path} has more than {} MiB, which no repository needs: an agent may have made it; move it away: mv {path} \
+         {path}.aside (git reflog and git fetch bring back branches that only it had)", .most >> 20
     )]
     LargeReferences {
         path: Utf8PathBuf,

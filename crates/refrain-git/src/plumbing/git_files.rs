@@ -226,7 +226,7 @@ mod tests {
         let packed = root.join(".git/packed-refs");
         File::create(&packed).unwrap().set_len(LARGEST + 1).unwrap();
         let error = check_above(&root).unwrap_err().to_string();
-        assert!(error.contains(&format!("rm {packed}")), "{error}");
+        assert!(error.contains(&format!("mv {packed} {packed}.aside")), "{error}");
     }
 
     #[test]
