@@ -120,15 +120,20 @@ fn a_plan_lands_what_is_verified_before_it_ends_at_a_cap_and_resume_reads_what_i
     let agent = opencode(
         &sandbox,
         "task=$(git branch --show-current); task=${task##*/}\n\
-         test $task = 2 && read -r _ < $GATES/two\n\
-         test $task = 1 && ! test -e $NOTES/over && { spends 1; read -r _ < $GATES/never; }\n\
+         test $task = 2 && { echo x > $NOTES/two; read -r _ < $GATES/two; }\n\
+         test $task = 1 && ! test -e $NOTES/over && { read -r _ < $GATES/one; spends 1; read -r _ < $GATES/never; }\n\
          echo x > $task.txt; says TASK_COMPLETE",
     );
-    let (second, _never) = (sandbox.gate("two"), sandbox.gate("never"));
+    let (first, second, _never) = (sandbox.gate("one"), sandbox.gate("two"), sandbox.gate("never"));
     let run = ["plan", "run", "--plan", "PLAN.md", "--command", &agent, "--verify", "true", "--name", "p"];
     let session = sandbox.spawn(&[&run[..], &["--jobs", "2"]].concat());
+    // Both have reserved money before the first spends it.
+    sandbox.wait_for_note("two");
+    first.let_one_pass();
     sandbox.wait_for_status("p-1-3b8f118c", "budget-exceeded");
     second.let_one_pass();
+    // What the second did not use lets the first begin once more.
+    first.let_one_pass();
     let ended = session.wait().with_code(11);
     assert!(ended.stdout.contains("task 1 waits for money: $1.00 of the $2.00"), "{}", ended.stdout);
     let reads = |run: &testkit::Run| {
