@@ -327,7 +327,7 @@ impl From<EngineError> for RequestError {
             EngineError::Journal(JournalError::Disk(_)) => (
                 Code::Failed,
                 words(
-                    "nothing was changed; let the file be read again, then refrain doctor looks at all loops",
+                    "nothing was changed; mend the rights of the file or the disk, then refrain doctor looks at all loops",
                 ),
             ),
             EngineError::Config(_) => (Code::Usage, None),

@@ -21,7 +21,7 @@ pub struct Host {
 }
 
 /// The last labels of names that no public server answers for (RFC 6761, RFC 6762, and `internal` of ICANN).
-const LOCAL: [&str; 4] = ["localhost", "local", "internal", "localdomain"];
+const LOCAL: [&str; 5] = ["localhost", "local", "internal", "localdomain", "home.arpa"];
 
 /// Why a text is no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

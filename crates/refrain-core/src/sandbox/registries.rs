@@ -91,6 +91,7 @@ mod tests {
     #[case("package-lock.json", "  \"homepage\": \"https://home.example/a\",", &[])]
     #[case("package-lock.json", "  \"resolved\": \"https://localhost:8443/a\",", &[])]
     #[case("package-lock.json", "  \"resolved\": \"https://metadata.google.internal/a\",", &[])]
+    #[case("package-lock.json", "  \"resolved\": \"https://nas.home.arpa/a\",", &[])]
     #[case("package-lock.json", "  \"resolved\": \"https://-npm.example/a\",", &[])]
     #[case("yarn.lock", "  resolved \"https://yarn.example/a.tgz#1\"", &["yarn.example:443"])]
     #[case("pnpm-lock.yaml", "  resolution: {tarball: https://pnpm.example/a.tgz}", &["pnpm.example:443"])]

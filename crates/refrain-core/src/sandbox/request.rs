@@ -82,7 +82,11 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> ProxyDecision {
 #[must_use]
 pub fn is_of_own_network(address: IpAddr) -> bool {
     match address.to_canonical() {
-        IpAddr::V4(it) => it.is_loopback() || it.is_private() || it.is_link_local() || it.is_unspecified(),
+        IpAddr::V4(it) => {
+            // 100.64.0.0/10 is what private networks over the Internet use.
+            let is_shared = matches!(it.octets(), [100, 64..=127, ..]);
+            it.is_loopback() || it.is_private() || it.is_link_local() || it.is_unspecified() || is_shared
+        }
         IpAddr::V6(it) => {
             it.is_loopback() || it.is_unique_local() || it.is_unicast_link_local() || it.is_unspecified()
         }
