@@ -235,9 +235,9 @@ pub fn run_plan(
 pub fn preview(context: &Context, asked: &Start) -> Result<Vec<String>, RequestError> {
     let (workspace, request) = asked.request(context, &mut |_| ())?;
     let options = resolve::options(&request.options);
-    let typed = with_options(context, "start", &options);
-    typed.typed.check()?;
-    PreparedLoop::new(&typed, workspace, &request)?;
+    let context = with_options(context, "start", &options);
+    context.typed.check()?;
+    PreparedLoop::new(&context, workspace, &request)?;
     let options = options.into_iter().map(|(name, value)| match value {
         Some(value) => format!("--{name}={value}"),
         None => format!("--{name}"),

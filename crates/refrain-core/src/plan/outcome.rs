@@ -66,8 +66,7 @@ impl TaskEnd {
 }
 
 impl LoopState {
-    /// The task of a loop that is over for its plan: that tries the task again in a loop of its own, and would not look
-    /// at this one any more.
+    /// The task of a loop whose result its plan has: the plan retries the task in a new loop, and ignores this one.
     pub fn over_for_plan(&self) -> Option<&TaskRef> {
         self.spec.task.as_ref().filter(|_| matches!(TaskEnd::of(self, "", None), TaskEnd::Stopped(_)))
     }

@@ -78,7 +78,8 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> ProxyDecision {
     }
 }
 
-/// Whether an address is one of this machine or of a network that it is in.
+/// Whether an address is one of this machine or of a network that it is in. Others that [`is_public`] excludes may stand
+/// for any name behind a proxy.
 #[must_use]
 pub fn is_of_own_network(address: IpAddr) -> bool {
     match address.to_canonical() {

@@ -278,7 +278,7 @@ impl Service {
         let index = Utf8PathBuf::from(format!("{}.merge", dir.index()));
         let why = format!("refrain merge {id}");
         let branch = into.as_deref();
-        let any = HandOverRequest {
+        let request = HandOverRequest {
             id,
             branch,
             expected: &ours,
@@ -287,7 +287,8 @@ impl Service {
             index: &index,
             cancel: None,
         };
-        let give = |expected: &Oid, to: &Oid| repository.hand_over(HandOverRequest { expected, to, ..any });
+        let give =
+            |expected: &Oid, to: &Oid| repository.hand_over(HandOverRequest { expected, to, ..request });
         let refused = |handed| Ok(Err(MergeRefusal::Refused(landing::why(&handed, into.as_deref()))));
         if let Some((from, to)) = repository.moved_ahead_of_index()? {
             let handed = give(&from, &to)?;
@@ -334,8 +335,8 @@ impl Service {
             }
         };
         if base != ours && spec.has_hard_gates() {
-            // Gates take minutes: what is in the way is said before them.
-            let handed = repository.check_hand_over(HandOverRequest { to: &to, ..any })?;
+            // Gates take minutes: what is in the way of this commit is said before them.
+            let handed = repository.check_hand_over(HandOverRequest { to: &to, ..request })?;
             if handed != HandedOver::Done {
                 return refused(handed);
             }
