@@ -10,7 +10,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::plan::PlanStatus;
-use refrain_core::view::{Kind, Status, StatusWord};
+use refrain_core::view::{Kind, Status};
 use refrain_engine::{LiveListChange, StartOffer};
 
 use crate::input::Input;
@@ -345,22 +345,7 @@ fn can_wait_for_answer(model: &Model, key: &Key) -> bool {
             None => return true,
         },
     };
-    let takes_none = match status {
-        StatusWord::Running
-        | StatusWord::Waiting
-        | StatusWord::Paused
-        | StatusWord::Crashed
-        | StatusWord::Completed
-        | StatusWord::Cancelled
-        | StatusWord::Moved => true,
-        StatusWord::Blocked
-        | StatusWord::Failed
-        | StatusWord::IterationCap
-        | StatusWord::BudgetExceeded
-        | StatusWord::TimedOut
-        | StatusWord::Stuck => false,
-    };
-    asks || !takes_none
+    asks || status.takes_answer()
 }
 
 /// Asks it of all that are meant; the marks are used up.
