@@ -32,16 +32,19 @@ scenarios! {
         options_of_a_resume options_of_a_session options_without_effect;
     finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
         discard_secret discard_uncommitted discarded_branch earlier_changes editor fast_forward
-        file_in_no_commit file_in_the_way finished_plan killed_merge locked_branch merge_with_commits merged_once
-        nothing_changed patch refused_answer refused_merges short_timeout;
+        file_in_no_commit file_in_the_way finished_plan killed_merge locked_branch merge_with_commits
+        merged_once nothing_changed patch refused_answer refused_merges short_timeout;
     lifecycle: agent_is_blocked archive churn completed depth detach folders grace grace_over
         inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent
         no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need taken_name time_cap
         uncounted_state_file unknown_id unknown_verb way_out;
-    plans: blocked_task broken_tasks defaults dry_run edited_status export file_system_error freed_name
-        handed_over invalid_tasks large_prompts markdown merge_after_cancel missing_on_the_branch
-        mistyped_gates no_loop offered_gate other_spelling plan_to_its_end prompt prompt_controls
-        prompt_once refused_options secret tune which_plan;
+    plans: blocked_task branch_set_back broken_tasks cancelled_dependency commits_meanwhile defaults dry_run
+        edited_status edited_tasks export fails_with_landed_work file_system_error freed_name handed_over
+        hostile_title invalid_tasks large_prompts markdown merge_after_cancel missing_on_the_branch
+        mistyped_gates no_loop no_repository offered_gate one_job other_branch other_spelling plan_to_its_end
+        prompt prompt_controls prompt_once refused_options refused_repository refused_tasks retried_task
+        same_failure same_line secret spoiled_tasks tune uncommitted_files unneeded_verification
+        verified_with_commits which_plan work_beside_a_task;
     proof: advisory_gate cancel_in_a_gate changes_of_the_user changing_gate commit_hook
         commit_of_verified_work configured_gates configured_protection created_gate earlier_failures
         empty_tests flaky_gate gate_that_may_not_run gate_variables gate_without_program gates_for_claims
@@ -49,12 +52,12 @@ scenarios! {
         offered_and_given_gates offered_protection partial_tree pause_in_a_gate plain_folder
         processes_of_gates protected_changes_in_a_pause protected_changes_of_the_user protected_paths
         protection_without_files protection_without_git refused_claims shell_gates slow_gate
-        success_and_claims success_and_gates success_command success_from_the_start
-        success_in_a_plain_folder success_is_committed success_of_a_session success_of_ignored_files
-        touched_paths unchanged_candidate without_promise;
+        success_and_claims success_and_gates success_command success_from_the_start success_in_a_plain_folder
+        success_is_committed success_of_a_session success_of_ignored_files touched_paths unchanged_candidate
+        without_promise;
     sessions: begun_in_a_turn claim_first compacted exact exit_codes gates gemini infinite inner_repository
-        invalid_hook_input no_text no_transcript options_of_start orders printed_lines promise shared subagents
-        two typed_gates typed_text without_its_session;
+        invalid_hook_input no_text no_transcript options_of_start orders printed_lines promise shared
+        subagents two typed_gates typed_text without_its_session;
 }
 
 #[test]
