@@ -38,6 +38,8 @@ scenarios! {
         inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent
         no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need taken_name time_cap
         uncounted_state_file unknown_id unknown_verb way_out;
+    memory: agents damaged invalid_arguments known_agent plan planted projects recalled resumed secret
+        unrelated verbs where_asked;
     plans: blocked_task branch_set_back broken_tasks cancelled_dependency commits_meanwhile defaults dry_run
         edited_status edited_tasks export fails_with_landed_work file_system_error freed_name handed_over
         hostile_title invalid_tasks large_prompts markdown merge_after_cancel missing_on_the_branch

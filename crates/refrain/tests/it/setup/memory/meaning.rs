@@ -1,6 +1,7 @@
 //! Search by meaning, through an endpoint of the user's own, and without one by words.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
 
 use rstest::rstest;
 use serde_json::{Value, json};
