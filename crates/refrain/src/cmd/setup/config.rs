@@ -172,11 +172,11 @@ fn get(context: &Context, key: &str, json: bool) -> Result<ExitCode, RequestErro
 /// Opens the user's file in the editor, and checks what was written.
 fn edit(context: &Context) -> Result<ExitCode, RequestError> {
     let home = &context.host.config_home;
-    let path = edit::prepare(home)?;
     let Some(words) = values::editor(context)? else {
         let error = "refrain config edit: neither VISUAL nor EDITOR names an editor";
         return Err(RequestError::usage(error).hint("refrain config set KEY VALUE needs none"));
     };
+    let path = edit::prepare(home)?;
     let code = values::open(&words, Some(path.as_str()), home)?;
     if code != ExitCode::SUCCESS {
         out::tell_note(format!("the editor {} failed", words.join(" ")));
