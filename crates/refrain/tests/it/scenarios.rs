@@ -30,6 +30,8 @@ scenarios! {
         state_file stuck stuck_agent stuck_asks stuck_switches stuck_threshold summaries unchanged_files;
     commits: failure_branch failure_in_a_plain_folder failure_without_branch failure_without_gates
         options_of_a_resume options_of_a_session options_without_effect;
+    configuration: demo edit effects inside_an_attempt kept_settings linked_worktree no_words notify origins
+        prices single_keys untrustable untrusted wrong_values;
     finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
         discard_secret discard_uncommitted discarded_branch earlier_changes editor fast_forward
         file_in_no_commit file_in_the_way finished_plan killed_merge locked_branch merge_with_commits
