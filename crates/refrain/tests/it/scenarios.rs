@@ -28,8 +28,11 @@ scenarios! {
         invalid_stuck_options long_prompt maximum mentions mentions_with_gate mode_prompts no_promise
         other_failures own_prompt promise promise_after_words promise_and_gate prompt_modes prompt_sources
         state_file stuck stuck_agent stuck_asks stuck_switches stuck_threshold summaries unchanged_files;
-    commits: failure_branch failure_in_a_plain_folder failure_without_branch failure_without_gates
-        options_of_a_resume options_of_a_session options_without_effect;
+    commits: another_branch changes_in_a_pause commits_of_the_agent each_iteration failure_branch
+        failure_in_a_plain_folder failure_without_branch failure_without_gates kept_worktree locked_index
+        merging no_identity no_repository nothing_changed obstacles options_of_a_resume options_of_a_session
+        options_without_effect own_branch own_branch_each refusal_of_a_hook secret summary waiting_worktree
+        worktree worktree_for_itself;
     configuration: demo edit effects inside_an_attempt kept_settings linked_worktree no_words notify origins
         prices single_keys untrustable untrusted wrong_values;
     finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
