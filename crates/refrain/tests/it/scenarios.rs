@@ -28,6 +28,8 @@ scenarios! {
         invalid_stuck_options long_prompt maximum mentions mentions_with_gate mode_prompts no_promise
         other_failures own_prompt promise promise_after_words promise_and_gate prompt_modes prompt_sources
         state_file stuck stuck_agent stuck_asks stuck_switches stuck_threshold summaries unchanged_files;
+    checkouts: candidate configured impossible no_repository other_files planted_by_tested_code planted_files
+        protected_files rewritten_test shared_files;
     commits: another_branch changes_in_a_pause commits_of_the_agent each_iteration failure_branch
         failure_in_a_plain_folder failure_without_branch failure_without_gates kept_worktree locked_index
         merging no_identity no_repository nothing_changed obstacles options_of_a_resume options_of_a_session
