@@ -64,6 +64,8 @@ scenarios! {
         success_and_claims success_and_gates success_command success_from_the_start success_in_a_plain_folder
         success_is_committed success_of_a_session success_of_ignored_files touched_paths unchanged_candidate
         without_promise;
+    reports: capped changed_log cleaned_up damaged_journal endless_line for_people gone_commit resumed
+        unchanged unverified which_loop;
     sessions: begun_in_a_turn claim_first compacted exact exit_codes gates gemini infinite inner_repository
         invalid_hook_input no_text no_transcript options_of_start orders printed_lines promise shared
         subagents two typed_gates typed_text without_its_session;

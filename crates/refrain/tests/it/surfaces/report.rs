@@ -1,4 +1,5 @@
-//! `report` and `verify`: the result of a loop, and whether its evidence still agrees.
+//! `report` and `verify`: what is compared with values of other commands, and what may not get out. All else is in
+//! `scenarios/reports`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use testkit::Sandbox;
 
-use crate::{CLAIM, plain_folder, sandbox};
+use crate::{CLAIM, sandbox};
 
 /// Claims in every iteration, and is done from the second on; the loop commits.
 fn proven(sandbox: &Sandbox) {
@@ -35,22 +36,6 @@ fn proven(sandbox: &Sandbox) {
 
 fn report(sandbox: &Sandbox, id: &str) -> Value {
     sandbox.refrain(&["report", id, "--json"]).with_code(0).json()
-}
-
-/// The comparisons of `verify --json`, as `(subject, outcome)`, and whether all agree.
-fn checks(sandbox: &Sandbox, words: &[&str], code: i32) -> (bool, Vec<(String, String, String)>) {
-    let words = [&["verify", "--json"], words].concat();
-    let verdict = sandbox.refrain(&words).with_code(code).json();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let of = |check: &Value| (text(&check["subject"]), text(&check["outcome"]), text(&check["which"]));
-    let checks = verdict["checks"].as_array().unwrap().iter().map(of).collect();
-    (verdict["agrees"].as_bool().unwrap(), checks)
-}
-
-fn not_agreeing(checks: &[(String, String, String)]) -> Vec<(&str, &str, &str)> {
-    let all =
-        checks.iter().map(|(subject, outcome, which)| (subject.as_str(), outcome.as_str(), which.as_str()));
-    all.filter(|(_, outcome, _)| *outcome != "agrees").collect()
 }
 
 fn kept(sandbox: &Sandbox, path: &str) -> PathBuf {
@@ -132,57 +117,6 @@ fn a_report_states_the_goal_the_claim_and_the_proof() {
 }
 
 #[test]
-fn a_person_reads_it_on_a_terminal() {
-    let sandbox = sandbox();
-    proven(&sandbox);
-    let shown = sandbox.refrain(&["report"]).with_code(0).stdout;
-    for line in [
-        "Report on loop job: completed, ✔ verified",
-        "  by      the agent's promise",
-        "  | 12 passed",
-        "  | Mend the work.",
-        "  3 files: 2 lines added, 1 removed, between tree",
-        "  run       refrain verify job",
-    ] {
-        assert!(shown.contains(line), "{line:?} is missing in\n{shown}");
-    }
-    let path = sandbox.project().join("report.txt");
-    sandbox.refrain(&["report", "job", "-o", "report.txt"]).with_code(0);
-    assert_eq!(fs::read_to_string(path).unwrap(), shown);
-}
-
-#[test]
-fn report_names_the_ambiguous_or_missing_loop() {
-    let sandbox = sandbox();
-    sandbox.refrain(&["report", "nobody"]).with_code(3);
-    sandbox.refrain(&["report"]).with_code(2);
-    let agent = sandbox.agent("agent", CLAIM);
-    for id in ["one", "two"] {
-        sandbox.refrain(&["start", "--command", &agent, "--name", id, "--quiet", "p"]).with_code(0);
-    }
-    let report = sandbox.refrain(&["report"]).with_code(0).stdout;
-    assert!(report.contains("two"), "the one that was touched last: {report}");
-    sandbox.refrain(&["report", "one", "--json", "--html"]).with_code(2);
-    let unwritten = sandbox.refrain(&["report", "one", "-o", "no/such/folder"]).with_code(1);
-    assert!(unwritten.stderr.contains("no/such/folder"), "{}", unwritten.stderr);
-}
-
-#[test]
-fn without_gates_and_repository_it_is_unverified_and_still_a_report() {
-    let sandbox = plain_folder();
-    let agent = sandbox.agent("agent", CLAIM);
-    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--quiet", "p"]).with_code(0);
-    let report = report(&sandbox, "job");
-    for unknown in ["verified", "proof", "files", "base", "saved"] {
-        assert_eq!(report[unknown], Value::Null, "{unknown}");
-    }
-    let shown = sandbox.refrain(&["report", "job"]).with_code(0).stdout;
-    assert!(shown.starts_with("Report on loop job: completed, ◐ unverified\n"), "{shown}");
-    assert!(shown.contains("No gate was asked."), "{shown}");
-    sandbox.refrain(&["verify", "job"]).with_code(0);
-}
-
-#[test]
 fn the_report_of_a_loop_whose_gates_were_not_asked_yet_says_so() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
@@ -197,33 +131,6 @@ fn the_report_of_a_loop_whose_gates_were_not_asked_yet_says_so() {
     let shown = sandbox.refrain(&["report", "job"]).with_code(0).stdout;
     assert!(shown.contains("No gate was asked before it stopped."), "{shown}");
     drop(gate);
-}
-
-#[test]
-fn the_report_of_a_capped_loop_says_what_to_grant() {
-    let sandbox = sandbox();
-    let agent = sandbox.agent("agent", &format!("date +%N >> work.txt\n{CLAIM}"));
-    let words =
-        ["start", "--command", &agent, "--name", "job", "-m", "2", "--gate", "tests=exit 3", "--quiet", "p"];
-    sandbox.refrain(&words).with_code(10);
-    let report = report(&sandbox, "job");
-    assert_eq!((&report["verified"], &report["claim"]), (&json!(false), &Value::Null));
-    assert!(report["needs"].as_str().unwrap().contains("--max-iterations"), "{report}");
-    assert_eq!(report["refused"].as_array().unwrap().len(), 2);
-    let shown = sandbox.refrain(&["report", "job"]).with_code(0).stdout;
-    assert!(shown.starts_with("Report on loop job: iteration-cap, not verified\n"), "{shown}");
-}
-
-#[test]
-fn a_log_of_one_endless_line_is_quoted_too() {
-    let sandbox = sandbox();
-    let agent = sandbox.agent("agent", CLAIM);
-    let gate = "tests=head -c 5000 /dev/zero | tr '\\0' x; echo ' 1 passed'";
-    sandbox
-        .refrain(&["start", "--command", &agent, "--name", "job", "--gate", gate, "--quiet", "p"])
-        .with_code(0);
-    let end = report(&sandbox, "job")["proof"]["gates"][0]["log"]["end"].as_str().unwrap().to_owned();
-    assert!(end.starts_with("…xxx") && end.ends_with("x 1 passed\n") && end.len() < 2_100, "{end}");
 }
 
 /// Texts that want to be something else than text.
@@ -320,90 +227,6 @@ fn secrets_do_not_leave_with_it() {
 }
 
 #[test]
-fn unchanged_work_agrees_with_its_report() {
-    let sandbox = sandbox();
-    proven(&sandbox);
-    let (agrees, checks) = checks(&sandbox, &["job"], 0);
-    assert!(agrees && not_agreeing(&checks).is_empty(), "{checks:?}");
-    let of = |subject: &str| checks.iter().filter(|(of, ..)| of == subject).count();
-    assert_eq!(["file", "base", "tree", "commit"].map(of), [7, 1, 1, 1]);
-    let shown = sandbox.refrain(&["verify", "job"]).with_code(0).stdout;
-    for line in
-        ["every byte as it was written", "7 files as sealed", "1 commit in the repository, as recorded"]
-    {
-        assert!(shown.contains(line), "{shown}");
-    }
-    // Neither a look nor the user's next changes modify the report.
-    testkit::write(&sandbox.project().join("later.txt"), "more");
-    sandbox.git(&["add", "later.txt"]);
-    sandbox.git(&["commit", "-qm", "Later"]);
-    sandbox.refrain(&["verify", "job"]).with_code(0);
-}
-
-#[test]
-fn a_changed_or_missing_log_is_found() {
-    let sandbox = sandbox();
-    proven(&sandbox);
-    let log = kept(&sandbox, "iterations/0001/gates/tests.log");
-    let whole = fs::read(&log).unwrap();
-    testkit::write(&log, "12 passed\n");
-    let run = sandbox.refrain(&["verify", "job"]).with_code(1);
-    assert!(run.stdout.contains("DIFFERS: iterations/0001/gates/tests.log"), "{}", run.stdout);
-    testkit::write(&log, [&whole[..whole.len() - 1], b"!"].concat());
-    let (agrees, found) = checks(&sandbox, &["job"], 1);
-    assert!(!agrees);
-    assert_eq!(not_agreeing(&found), [("file", "differs", "iterations/0001/gates/tests.log")]);
-    fs::remove_file(&log).unwrap();
-    let (_, found) = checks(&sandbox, &["job"], 1);
-    assert_eq!(not_agreeing(&found), [("file", "differs", "iterations/0001/gates/tests.log")]);
-    // In the archive there may be reasons.
-    sandbox.refrain(&["archive", "job"]).with_code(0);
-    let (agrees, found) = checks(&sandbox, &["job"], 0);
-    assert!(agrees);
-    assert_eq!(not_agreeing(&found), [("file", "unchecked", "iterations/0001/gates/tests.log")]);
-}
-
-#[test]
-fn a_commit_that_is_gone_is_found() {
-    let sandbox = sandbox();
-    proven(&sandbox);
-    let commit = sandbox.git(&["rev-parse", "HEAD"]).trim().to_owned();
-    let tree = sandbox.git(&["rev-parse", "HEAD^{tree}"]).trim().to_owned();
-    sandbox.git(&["reset", "-q", "--hard", "HEAD~1"]);
-    sandbox.refrain(&["verify", "job"]).with_code(0);
-    sandbox.git(&["reflog", "expire", "--expire=now", "--all"]);
-    sandbox.git(&["gc", "-q", "--prune=now"]);
-    let (agrees, found) = checks(&sandbox, &["job"], 1);
-    assert!(!agrees);
-    assert_eq!(
-        not_agreeing(&found),
-        [("tree", "differs", tree.as_str()), ("commit", "differs", commit.as_str())]
-    );
-}
-
-#[test]
-fn an_uncommitted_proven_tree_may_be_cleaned_up() {
-    let sandbox = sandbox();
-    let agent = sandbox.agent("agent", &format!("echo good > work.txt\n{CLAIM}"));
-    let words =
-        ["start", "--command", &agent, "--name", "job", "--gate", "tests=echo 1 passed", "--quiet", "p"];
-    sandbox.refrain(&words).with_code(0);
-    let given = sandbox.root().join("report.json");
-    testkit::write(&given, sandbox.refrain(&["report", "job", "--json"]).with_code(0).stdout);
-    let (_, found) = checks(&sandbox, &["job"], 0);
-    assert!(not_agreeing(&found).is_empty(), "{found:?}");
-    sandbox.git(&["gc", "-q", "--prune=now"]);
-    let tree = sandbox.status("job")["tree"].as_str().unwrap().to_owned();
-    let (agrees, found) = checks(&sandbox, &["--report", given.to_str().unwrap()], 0);
-    assert!(agrees);
-    // What the report says of the files cannot be told any more.
-    assert_eq!(
-        not_agreeing(&found),
-        [("tree", "unchecked", tree.as_str()), ("report", "unchecked", "of 15 records")]
-    );
-}
-
-#[test]
 fn a_report_that_was_changed_is_found() {
     let sandbox = sandbox();
     proven(&sandbox);
@@ -453,33 +276,4 @@ fn a_report_that_was_changed_is_found() {
         run.stderr
     );
     verify(&sandbox.root().join("missing.json"), 2);
-}
-
-#[test]
-fn a_report_of_before_a_loop_went_on_still_agrees() {
-    let sandbox = sandbox();
-    let agent = sandbox.agent("agent", "echo more >> work.txt");
-    let words =
-        ["start", "--command", &agent, "--name", "job", "-m", "1", "--gate", "tests=exit 1", "--quiet", "p"];
-    sandbox.refrain(&words).with_code(10);
-    let path = sandbox.root().join("first.json");
-    testkit::write(&path, sandbox.refrain(&["report", "job", "--json"]).with_code(0).stdout);
-    sandbox.refrain(&["resume", "job", "-m", "2", "--quiet"]).with_code(10);
-    sandbox.refrain(&["verify", "job", "--report", path.to_str().unwrap()]).with_code(0);
-}
-
-#[test]
-fn a_damaged_journal_is_a_verdict_too() {
-    let sandbox = sandbox();
-    proven(&sandbox);
-    let path = kept(&sandbox, "journal.jsonl");
-    let mut bytes = fs::read(&path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 4;
-    testkit::write(&path, &bytes);
-    let verdict = sandbox.refrain(&["verify", "job", "--json"]).with_code(1).json();
-    assert_eq!((&verdict["intact"], &verdict["agrees"]), (&json!(false), &json!(false)));
-    assert!(verdict["problem"].as_str().unwrap().contains("journal.jsonl, line "), "{verdict}");
-    assert_eq!(verdict["checks"], json!([]));
-    sandbox.refrain(&["report", "job"]).with_code(1);
 }
