@@ -4,7 +4,6 @@ pub(crate) mod conflict_marks;
 pub(crate) mod from_other_systems;
 pub(crate) mod mirrors;
 pub(crate) mod plan_ends;
-pub(crate) mod plan_files;
 pub(crate) mod plan_history;
 pub(crate) mod plan_kills;
 pub(crate) mod plan_new;

@@ -69,6 +69,8 @@ scenarios! {
     sessions: begun_in_a_turn claim_first compacted exact exit_codes gates gemini infinite inner_repository
         invalid_hook_input no_text no_transcript options_of_start orders printed_lines promise shared
         subagents two typed_gates typed_text without_its_session;
+    task_files: blocked_meanwhile cancelled checkout errors missing_program no_tasks obstacles shapes unusable
+        valid waves;
     tasks: done earlier_run gave_up ids no_tests notes options_of_start ralph_run refused refusing_reviewer
         variables;
 }
