@@ -28,6 +28,8 @@ scenarios! {
         invalid_stuck_options long_prompt maximum mentions mentions_with_gate mode_prompts no_promise
         other_failures own_prompt promise promise_after_words promise_and_gate prompt_modes prompt_sources
         state_file stuck stuck_agent stuck_asks stuck_switches stuck_threshold summaries unchanged_files;
+    approval: agents answer edited exact_number failed_gates no_iteration_left refused_options sent_back
+        sessions_and_plans waits;
     checkouts: candidate configured impossible no_repository other_files planted_by_tested_code planted_files
         protected_files rewritten_test shared_files;
     commits: another_branch changes_in_a_pause commits_of_the_agent each_iteration failure_branch
