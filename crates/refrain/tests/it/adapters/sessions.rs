@@ -354,6 +354,34 @@ fn tick_has_codes_of_its_own() {
 }
 
 #[test]
+fn each_of_two_calls_at_once_gets_an_answer() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Make it.", "--max", "60", "--stuck-threshold", "50"]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let mut counted = 1;
+    for _ in 0..5 {
+        let calls: Vec<_> = (0..4).map(|_| sandbox.spawn(&["tick", "advance", "job"])).collect();
+        for call in calls {
+            let run = call.wait();
+            match run.code {
+                0 => {
+                    counted += 1;
+                    assert!(run.stdout.starts_with("[loop job iteration "), "{run:?}");
+                }
+                _ => {
+                    let refused = run.with_code(1);
+                    assert_eq!(refused.stdout, "");
+                    let told = "another call ended this turn of job first; its next is under way: [loop job";
+                    assert!(refused.stderr.contains(told), "{refused:?}");
+                }
+            }
+        }
+    }
+    assert_eq!(sandbox.status("job")["iteration"], counted);
+    sandbox.refrain(&["tick", "finish", "job", "cancelled"]).with_code(0);
+}
+
+#[test]
 fn a_claim_right_after_begin_counts_for_the_first_turn() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "p"]);
@@ -573,7 +601,7 @@ fn the_lines_of_the_seed_work_as_they_are_printed() {
     types(&sandbox, "/refrain:team-review", "five", "5", &lead).with_code(0);
     assert_eq!(sandbox.status("five")["max_iterations"], 5);
     for (text, says) in [
-        ("Fix it. --max-iteration 5", "--max-iteration: unknown option\n  did you mean --max-iterations?"),
+        ("Fix it. --max-iteration 5", "--max-iteration: unknown option; did you mean --max-iterations?"),
         ("Fix it. --jobs 4", "--jobs: not in a session; refrain start takes it"),
         ("Fix it. --detach", "--detach: not in a session; refrain start takes it"),
         ("--sandbox Fix it.", "--sandbox: "),
