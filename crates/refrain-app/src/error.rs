@@ -83,7 +83,14 @@ pub struct RequestError {
 
 impl RequestError {
     pub fn new(code: Code, message: impl Into<Message>) -> Self {
-        Self { code, message: message.into(), hints: Vec::new(), choices: Vec::new(), lacks: None, is_fault: false }
+        Self {
+            code,
+            message: message.into(),
+            hints: Vec::new(),
+            choices: Vec::new(),
+            lacks: None,
+            is_fault: false,
+        }
     }
 
     /// Something on the command line that cannot be taken: names the value, and what is accepted.
@@ -198,7 +205,7 @@ impl From<EngineError> for RequestError {
             EngineError::Archived(id) => {
                 (Code::NotFound, text(format!("its name is free; refrain status {id} shows it")))
             }
-            EngineError::IsLoop(id) => (Code::NotFound, text(format!("refrain status {id} shows it"))),
+            EngineError::IsLoop(id) => (Code::Usage, text(format!("refrain status {id} shows it"))),
             EngineError::NameTaken { id, is_plan } => (
                 Code::Refused,
                 Some(Message::from("take another --name; ").then(match is_plan {
@@ -242,9 +249,10 @@ impl From<EngineError> for RequestError {
                     | refrain_core::Refusal::SteeringTooLong { .. },
                 ..
             } => (Code::Usage, None),
-            EngineError::Refused { why: refrain_core::Refusal::Unreported { .. }, .. } => {
-                (Code::Usage, words("accepted: --max-iterations and --max-duration; --max-tokens with known agents"))
-            }
+            EngineError::Refused { why: refrain_core::Refusal::Unreported { .. }, .. } => (
+                Code::Usage,
+                words("accepted: --max-iterations and --max-duration; --max-tokens with known agents"),
+            ),
             EngineError::Refused { why: refrain_core::Refusal::Moved { to }, id, .. } => {
                 let back = format!("refrain move {id} --from {to} takes it back");
                 let unless = "unless another machine has taken it over";
@@ -366,8 +374,9 @@ impl From<EngineError> for RequestError {
             }
             EngineError::Git(GitError::Unborn(_))
             | EngineError::InProgress { .. }
-            | EngineError::TasksTaken { .. }
-            | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
+            | EngineError::TasksTaken { .. } => (Code::Refused, None),
+            // The id is one of a plan where a loop is meant: as IsPlan.
+            EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Usage, None),
             EngineError::Refused { why: refrain_core::Refusal::NotQueued, id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} lists what can be taken back as queued")))
             }
@@ -440,9 +449,10 @@ impl From<TasksError> for RequestError {
                 (Code::NotFound, Some(next.into()))
             }
             TasksError::Which { .. } => (Code::Usage, Some("--tag TAG says which".into())),
-            TasksError::Unfit { .. } => {
-                (Code::Usage, Some("accepted: a plan in Markdown, or a task file; nothing was changed".into()))
-            }
+            TasksError::Unfit { .. } => (
+                Code::Usage,
+                Some("accepted: a plan in Markdown, or a task file; nothing was changed".into()),
+            ),
             TasksError::Malformed { .. } => (Code::Usage, Some("nothing was changed".into())),
             TasksError::Busy(_) => (Code::Failed, Some("nothing was changed; try again".into())),
             TasksError::Disk(_) => (Code::Failed, None),
@@ -505,7 +515,9 @@ impl From<RememberError> for RequestError {
         match error {
             RememberError::File(error) => error.into(),
             RememberError::Empty => Self::usage("TEXT has no words; accepted: what is to be remembered"),
-            RememberError::Secret(_) => Self::usage(chain(&error)).hint("accepted: the text without the secret"),
+            RememberError::Secret(_) => {
+                Self::usage(chain(&error)).hint("accepted: the text without the secret")
+            }
         }
     }
 }

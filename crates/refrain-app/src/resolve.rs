@@ -77,7 +77,8 @@ pub fn folder(context: &Context, named: Option<&Utf8Path>) -> Result<Utf8PathBuf
     match dir.is_dir() {
         true => Ok(dir),
         false => {
-            let error = Message::from("--working-dir ").then(format!("{dir}: there is no such folder; accepted: a folder that exists"));
+            let error = Message::from("--working-dir ")
+                .then(format!("{dir}: there is no such folder; accepted: a folder that exists"));
             Err(RequestError::usage(error))
         }
     }

@@ -83,7 +83,9 @@ fn one_line(text: &str) -> String {
 impl From<EngineError> for Refusal {
     fn from(error: EngineError) -> Self {
         let (meant, tools) = match &error {
-            EngineError::NoLoop { nearest: Some(nearest), .. } => (format!("; did you mean {nearest}?"), None),
+            EngineError::NoLoop { nearest: Some(nearest), .. } => {
+                (format!("; did you mean {nearest}?"), None)
+            }
             EngineError::NoLoop { nearest: None, .. } => {
                 (String::new(), Some("loop_list shows what there is"))
             }
@@ -94,9 +96,10 @@ impl From<EngineError> for Refusal {
                 RefusalKind::NotFound
             }
             EngineError::IsPlan(_) | EngineError::IsLoop(_) => RefusalKind::Asked,
-            EngineError::Refused { why: refrain_core::Refusal::SteeringTooLong { .. }, .. } => {
-                RefusalKind::Asked
-            }
+            EngineError::Refused {
+                why: refrain_core::Refusal::SteeringTooLong { .. } | refrain_core::Refusal::NotALoop,
+                ..
+            } => RefusalKind::Asked,
             EngineError::Journal(_)
             | EngineError::Disk(_)
             | EngineError::Catalog(_)
@@ -119,7 +122,8 @@ impl From<RequestError> for Refusal {
         };
         let parameter = error.options().find_map(remote::parameter);
         let (message, hints) = error.parts_with(remote::parameter);
-        let (commands, more): (Vec<_>, Vec<_>) = hints.into_iter().partition(|hint| hint.contains("refrain "));
+        let (commands, more): (Vec<_>, Vec<_>) =
+            hints.into_iter().partition(|hint| hint.contains("refrain "));
         let text = std::iter::once(message).chain(more).collect::<Vec<_>>().join("; ");
         let commands = commands.iter().map(|hint| one_line(hint)).collect();
         Self { parameter, commands, ..Self::of(kind, text) }
