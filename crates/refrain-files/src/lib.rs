@@ -9,6 +9,7 @@ mod system;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::Utf8Path;
@@ -234,9 +235,9 @@ pub fn open(path: &Utf8Path, flags: OFlags) -> io::Result<File> {
 /// Opens a regular file to read it. Links are followed: the path may be the user's own.
 /// Errors: If it cannot be opened, or is no regular file: a FIFO would wait for its other end, and a device may never
 /// end.
-pub fn open_regular(path: &Utf8Path) -> io::Result<File> {
+pub fn open_regular(path: &(impl AsRef<Path> + ?Sized)) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path.as_std_path(), flags, Mode::empty())?);
+    let file = File::from(rustix::fs::open(path.as_ref(), flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
@@ -246,7 +247,7 @@ pub fn open_regular(path: &Utf8Path) -> io::Result<File> {
 
 /// Reads a regular file of at most `most` bytes. Links are followed, as by [`open_regular`].
 /// Errors: As [`open_regular`]; and if the file is larger.
-pub fn read_regular(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
+pub fn read_regular(path: &(impl AsRef<Path> + ?Sized), most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let is_larger = || io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"));
     let length = file.metadata()?.len();

@@ -1,5 +1,5 @@
-//! The cost of a loop's commit compared with `git commit -am`, for `cargo xtask bench`. Makes a repository of 10,000
-//! files in the given folder, commits one changed file in alternating rounds, and prints one JSON object with the
+//! The cost of a loop's commit compared with `git commit -am`, for `cargo xtask bench`. Makes a repository of so
+//! many files in the given folder, commits one changed file in alternating rounds, and prints one JSON object with the
 //! times of each, in milliseconds: wall time, and CPU time of all processes.
 
 mod common;
@@ -31,7 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let dir = Utf8PathBuf::from(args.next().ok_or("which folder?")?);
     let rounds: u32 = args.next().ok_or("how many rounds?")?.parse()?;
-    let mut bench = Bench::new(&dir)?;
+    let files: usize = args.next().ok_or("how many files?")?.parse()?;
+    let mut bench = Bench::new(&dir, files)?;
     let (mut git, mut ours) = (Figures::default(), Figures::default());
     for _ in 0..rounds {
         git.measure(COMMITS, |_| {
@@ -58,9 +59,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 impl Bench {
-    fn new(dir: &Utf8Path) -> Result<Self, Box<dyn Error>> {
+    fn new(dir: &Utf8Path, files: usize) -> Result<Self, Box<dyn Error>> {
         let env = environment(dir)?;
-        let root = common::repository(dir, &env)?;
+        let root = common::repository(dir, files, &env)?;
         let repository = Repository::open(&root, &env)?;
         let base = repository.survey()?;
         let (index, head) = (dir.join("index"), base.head.clone());

@@ -1,5 +1,5 @@
 //! The cost of the digest of the work compared with `git status`, for `cargo xtask bench`. Makes a repository of
-//! 10,000 files in the given folder, changes one file in alternating rounds, and prints one JSON object with the
+//! so many files in the given folder, changes one file in alternating rounds, and prints one JSON object with the
 //! times of each, in milliseconds: wall time, and CPU time of all processes. `first` is a look without any cache.
 
 mod common;
@@ -20,8 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let dir = Utf8PathBuf::from(args.next().ok_or("which folder?")?);
     let rounds: u32 = args.next().ok_or("how many rounds?")?.parse()?;
+    let files: usize = args.next().ok_or("how many files?")?.parse()?;
     let env = environment(&dir)?;
-    let root = common::repository(&dir, &env)?;
+    let root = common::repository(&dir, files, &env)?;
     let repository = Repository::open(&root, &env)?;
     let changed = root.join("area3/part33/file7.rs");
     let change = || -> Result<(), Box<dyn Error>> {

@@ -1,5 +1,5 @@
 //! The cost of a worktree of the pool and of a landing, compared with the git commands a user would type, for `cargo
-//! xtask bench`. Makes a repository of 10,000 files in the given folder, and prints one JSON object with the times of
+//! xtask bench`. Makes a repository of so many files in the given folder, and prints one JSON object with the times of
 //! each way in alternating rounds, in milliseconds: wall time, and CPU time of all processes.
 
 mod common;
@@ -36,7 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let dir = Utf8PathBuf::from(args.next().ok_or("which folder?")?);
     let rounds: u32 = args.next().ok_or("how many rounds?")?.parse()?;
-    let bench = Bench::new(&dir)?;
+    let files: usize = args.next().ok_or("how many files?")?.parse()?;
+    let bench = Bench::new(&dir, files)?;
     let mut figures: [(&str, Figures); 6] = ["git_add", "fresh", "used", "git_merge", "landing", "hand_over"]
         .map(|name| (name, Figures::default()));
     bench.ready("used", 0)?;
@@ -73,9 +74,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 impl Bench {
-    fn new(dir: &Utf8Path) -> Result<Self, Box<dyn Error>> {
+    fn new(dir: &Utf8Path, files: usize) -> Result<Self, Box<dyn Error>> {
         let env = environment(dir)?;
-        let root = common::repository(dir, &env)?;
+        let root = common::repository(dir, files, &env)?;
         let repository = Repository::open(&root, &env)?;
         let begin = repository.resolve("HEAD")?;
         let mut bench = Self { dir: dir.to_owned(), root, env, repository, begin, works: Vec::new() };

@@ -1,6 +1,10 @@
+use std::num::NonZero;
 use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use rustix::system::sysinfo;
 
 use crate::identity;
 
@@ -31,9 +35,26 @@ pub fn raise_open_files() {
 
 /// Gives a child the original limit of this process, before the child starts other processes.
 pub(crate) fn hand_down(child: u32) {
-    let child = i32::try_from(child).ok().and_then(Pid::from_raw);
-    if let (Some(found), Some(child)) = (FOUND.get(), child) {
-        // Fails only if the child is gone.
-        let _ = prlimit(Some(child), Resource::Nofile, *found);
+    if let Some(found) = FOUND.get() {
+        limit(child, Resource::Nofile, *found);
+    }
+}
+
+/// Bounds what a child takes that reads what an agent wrote, also when this process is gone: half of the memory of the
+/// machine, and on each of its processors the time that the child has.
+pub(crate) fn bound(child: u32, time: Duration) {
+    let info = sysinfo();
+    #[expect(clippy::useless_conversion, reason = "it has 32 bits on some systems")]
+    let memory = u64::from(info.totalram) * u64::from(info.mem_unit) / 2;
+    let processors = thread::available_parallelism().map_or(1, NonZero::get) as u64;
+    for (resource, most) in [(Resource::Data, memory), (Resource::Cpu, time.as_secs().max(1) * processors)] {
+        limit(child, resource, Rlimit { current: Some(most), maximum: Some(most) });
+    }
+}
+
+/// Fails only if the child is gone, or has a smaller limit that it may not raise.
+fn limit(child: u32, resource: Resource, limit: Rlimit) {
+    if let Some(child) = i32::try_from(child).ok().and_then(Pid::from_raw) {
+        let _ = prlimit(Some(child), resource, limit);
     }
 }

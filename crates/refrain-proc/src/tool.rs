@@ -158,6 +158,7 @@ pub struct Tool<'a> {
     cancel: Option<&'a Cancel>,
     most: usize,
     is_errand: bool,
+    is_bounded: bool,
     sweeper: Option<&'a Sweeper>,
     is_confined: bool,
 }
@@ -186,6 +187,7 @@ impl<'a> Tool<'a> {
             cancel: None,
             most: 64 << 20,
             is_errand: false,
+            is_bounded: false,
             sweeper: None,
             is_confined: false,
         }
@@ -212,6 +214,13 @@ impl<'a> Tool<'a> {
     #[must_use]
     pub fn swept_by(self, sweeper: Option<&'a Sweeper>) -> Self {
         Self { sweeper, ..self }
+    }
+
+    /// With bounds on memory and CPU time: it reads what an agent wrote, and starts no program of the user, which would
+    /// inherit them.
+    #[must_use]
+    pub fn bounded(self, is_bounded: bool) -> Self {
+        Self { is_bounded, ..self }
     }
 
     /// In the sandbox of its sweeper, if that has one.
@@ -349,6 +358,9 @@ impl<'a> Tool<'a> {
         })?;
         // It is already running, but has hardly begun: the hooks that git starts are the user's programs.
         limits::hand_down(child.id());
+        if let (true, Some(limit)) = (self.is_bounded, self.limit) {
+            limits::bound(child.id(), limit);
+        }
         Ok(child)
     }
 

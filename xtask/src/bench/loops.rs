@@ -2,7 +2,6 @@
 
 pub(crate) mod agents;
 pub(crate) mod cancel;
-pub(crate) mod commit;
 pub(crate) mod confined;
 pub(crate) mod idle;
 pub(crate) mod iteration;
@@ -10,6 +9,5 @@ pub(crate) mod lingering;
 pub(crate) mod output;
 pub(crate) mod plan;
 pub(crate) mod plan_run;
+pub(crate) mod repository;
 pub(crate) mod sessions;
-pub(crate) mod work;
-pub(crate) mod worktree;

@@ -5,8 +5,7 @@ use std::time::Instant;
 use clap::Args;
 
 use super::loops::{
-    agents, cancel, commit, confined, idle, iteration, lingering, output, plan, plan_run, sessions, work,
-    worktree,
+    agents, cancel, confined, idle, iteration, lingering, output, plan, plan_run, repository, sessions,
 };
 use super::measure::tools::Tools;
 use super::measure::{counts, schedule};
@@ -43,9 +42,9 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("serve", serve::run),
     ("lingering", lingering::run),
     ("cancel", cancel::run),
-    ("commit", commit::run),
-    ("work", work::run),
-    ("worktree", worktree::run),
+    ("commit", repository::commit),
+    ("work", repository::work),
+    ("worktree", repository::worktree),
     ("catalog", catalog::run),
     ("hosts", hosts::run),
     ("plan", plan::run),

@@ -38,7 +38,7 @@ impl Job {
         let mut touched = Vec::new();
         if let Some(base) = &self.state.git.base {
             if let Some(tree) = &base.protected {
-                self.verify_protected(repository, tree)?;
+                repository.verify_tree(tree, Some(&self.cancel))?;
                 let mut touches = self.guard(None, |request| repository.touched(request, tree))?;
                 let is_touched = !touches.paths.is_empty() || !touches.parts.is_empty();
                 // A path that is touched in the worktree is in the tree, too: its lines are the useful ones.
@@ -68,12 +68,6 @@ impl Job {
         Ok(touched)
     }
 
-    /// The protected content is read from git's object store, which the agent can write.
-    fn verify_protected(&self, repository: &Repository, tree: &Oid) -> Result<(), GitError> {
-        let parts = self.state.spec.protect.parts.iter().map(|part| part.path.clone());
-        repository.verify_protected(tree, &parts.collect())
-    }
-
     /// What is protected in a clean checkout, as it is now; none if nothing is.
     pub(crate) fn protected_in(
         &self,
@@ -95,7 +89,7 @@ impl Job {
     ) -> Result<Vec<ProtectionBreach>, GitError> {
         let mut touched = Vec::new();
         if let Some(before) = before {
-            self.verify_protected(repository, before)?;
+            repository.verify_tree(before, Some(&self.cancel))?;
             let touches = self.guard(Some((folder, index)), |request| repository.touched(request, before))?;
             touched.extend(self.keep(touches));
         }

@@ -247,6 +247,8 @@ impl Job {
                 cancel: Some(&self.cancel),
             };
             let (tree, partial) = repository.tree(request)?;
+            // An object that an agent forged would be committed in place of the file that the gates look at.
+            repository.verify_tree(&tree, Some(&self.cancel))?;
             let before = self.state.proving().and_then(|proving| proving.candidate.as_ref()?.tree.as_ref());
             let changed = match before {
                 Some(before) if *before != tree => repository.differing_paths(before, &tree, CHANGED)?,

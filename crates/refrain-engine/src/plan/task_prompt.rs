@@ -1,7 +1,7 @@
 //! The prompt of a task's agent: its task file, its plan's document and all files named besides are read here; how they
 //! are put together is the core's.
 
-use std::{fs, io};
+use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopState;
@@ -10,6 +10,7 @@ use refrain_core::plan::brief::{self, Again, Brief, FailedCommand, PlanDocument,
 use refrain_core::plan::{Graph, PlanSpec, Return, TaskId};
 use refrain_core::prompt::context;
 use refrain_core::view::{self, Alive};
+use refrain_files::read_regular;
 use refrain_git::Repository;
 use refrain_store::{DiskError, journal};
 
@@ -72,12 +73,8 @@ impl<'a> Texts<'a> {
 /// Errors: [`DiskError`] if it is no readable file of UTF-8 text, or longer than an agent takes.
 pub fn read_told(path: &Utf8Path) -> Result<String, DiskError> {
     let refused = |source| DiskError { action: "read", path: path.to_owned(), source };
-    let meta = fs::metadata(path).map_err(refused)?;
-    // Reading anything but a file may never end.
-    if !meta.is_file() || meta.len() > LONGEST {
-        return Err(refused(io::Error::other(format!("it is no file of at most {LONGEST} bytes"))));
-    }
-    fs::read_to_string(path).map_err(refused)
+    let bytes = read_regular(path, LONGEST).map_err(refused)?;
+    String::from_utf8(bytes).map_err(|error| refused(io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
 pub(super) fn prompt(

@@ -9,6 +9,7 @@ use refrain_agents::environment;
 use refrain_core::gate::Check;
 use refrain_core::gate::Offer;
 use refrain_core::glob::PathGlob;
+use refrain_files::read_regular;
 use refrain_formats::detect::{Listing, READ_AT_MOST, offer, wanted};
 use refrain_git::{GitError, Repository};
 
@@ -114,9 +115,7 @@ impl Service {
 
 /// The text of a file; none of what is no file, is long, or is no text.
 fn read(path: &Utf8Path) -> Option<String> {
-    // A FIFO would never open.
-    fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= READ_AT_MOST)?;
-    fs::read_to_string(path).ok()
+    String::from_utf8(read_regular(path, READ_AT_MOST).ok()?).ok()
 }
 
 /// The files below a folder; links are not followed, and names that are no UTF-8 are no manifest's.

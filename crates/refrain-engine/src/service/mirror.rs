@@ -17,9 +17,6 @@ use refrain_store::LoopDir;
 use crate::git_steps::failure_branch;
 use crate::service::notes::close_notes;
 
-/// A larger file is no mirror, in bytes.
-const LARGEST: u64 = 64 << 20;
-
 /// What the mirrors of a driven or ended loop hold; `context` is the content of `context.md`.
 pub(crate) fn files(state: &LoopState, context: Option<&str>) -> Vec<MirrorFiles> {
     as_it_stands(state, true, context)
@@ -107,13 +104,13 @@ fn there(root: &Utf8Path, name: &Utf8Path) -> MirrorPathState {
         path.push(folder);
         let is_last = folders.peek().is_none();
         match fs::symlink_metadata(&path) {
-            Ok(meta) if is_last && meta.is_file() && meta.len() <= LARGEST => {}
+            Ok(meta) if is_last && meta.is_file() => {}
             Ok(meta) if !is_last && meta.is_dir() => {}
             Err(error) if error.kind() == ErrorKind::NotFound => return MirrorPathState::Nothing,
             Ok(_) | Err(_) => return MirrorPathState::Other,
         }
     }
-    fs::read_to_string(path).map_or(MirrorPathState::Other, MirrorPathState::Text)
+    read_text(&path).map_or(MirrorPathState::Other, MirrorPathState::Text)
 }
 
 /// The files that the mirrors of such a loop would write but that others wrote: these mirrors are omitted.

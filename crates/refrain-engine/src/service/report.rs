@@ -192,8 +192,12 @@ impl Case {
         }
         checks.extend(proven.map(|tree| {
             let is_committed = trail.commits.iter().any(|(_, of, _)| of.as_ref() == Some(tree));
-            match repository.has_whole(tree) {
+            match repository
+                .has_whole(tree)
+                .and_then(|whole| repository.verify_tree(tree, None).map(|()| whole))
+            {
                 Ok(true) => Check::agrees(Subject::Tree, tree),
+                Err(error @ GitError::ForgedObject(_)) => Check::differs(Subject::Tree, tree, chain(&error)),
                 Ok(false) if is_committed => Check::differs(
                     Subject::Tree,
                     tree,

@@ -1,4 +1,4 @@
-//! Shared by the benchmarks of the library: a repository of 10,000 files, and measuring the time of an operation.
+//! Shared by the benchmarks of the library: a repository of many files, and measuring the time of an operation.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -9,8 +9,7 @@ use std::time::Instant;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_proc::tool::Tool;
 
-const FOLDERS: usize = 100;
-const FILES: usize = 100;
+const FILES_OF_A_FOLDER: usize = 100;
 
 /// Measured times of one way, in milliseconds.
 #[derive(Default)]
@@ -46,16 +45,17 @@ pub(crate) fn environment(home: &Utf8Path) -> Result<Vec<(OsString, OsString)>, 
     ])
 }
 
-/// Makes a repository of 10,000 files in a folder, with one commit on `main`.
+/// Makes a repository of so many files in a folder, a hundred in each of its folders, with one commit on `main`.
 pub(crate) fn repository(
     dir: &Utf8Path,
+    files: usize,
     env: &[(OsString, OsString)],
 ) -> Result<Utf8PathBuf, Box<dyn Error>> {
     let root = dir.join("project");
-    for folder in 0..FOLDERS {
+    for folder in 0..files / FILES_OF_A_FOLDER {
         let folder = root.join(format!("area{}/part{folder}", folder % 10));
         fs::create_dir_all(&folder)?;
-        for file in 0..FILES {
+        for file in 0..FILES_OF_A_FOLDER {
             let text = format!("// {folder} {file}\n").repeat(20);
             fs::File::create(folder.join(format!("file{file}.rs")))?.write_all(text.as_bytes())?;
         }

@@ -1,7 +1,6 @@
-//! Whether objects match their names. Git trusts its object store, and an agent can write there. SHA-256 names are
-//! not checked.
+//! Whether objects have the content that their names say. Git reads them without a look at that, and an agent can write
+//! into the object store. When a name is peeled to a kind, git compares.
 
-use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,16 +8,12 @@ use std::path::Path;
 use camino::Utf8Path;
 use refrain_core::git::{Oid, RepoPath};
 
+use crate::Cancel;
 use crate::candidate::folder_snapshot::FolderSnapshot;
-use crate::candidate::next_object;
-use crate::candidate::walk::RULES;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::git::Git;
-use crate::plumbing::object::{blob, blob_of, is_sha1, name_of};
+use crate::plumbing::object::{blob, blob_of, name_of};
 use crate::repository::Repository;
-
-/// How many bytes of objects are read at a time, if there is more than one.
-const BATCH: u64 = 32 << 20;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Checkout<'a> {
@@ -38,49 +33,42 @@ struct Entry<'a> {
     path: &'a [u8],
 }
 
+/// How much of a tree is verified.
+#[derive(Clone, Copy)]
+enum Depth {
+    /// Itself, and the trees in it.
+    Folders,
+    /// All in it.
+    Files,
+}
+
 impl Entry<'_> {
+    /// Its path, or its object if it is no part of another.
     fn name(&self) -> String {
-        RepoPath::from_bytes(self.path).to_string()
+        match self.path {
+            b"" => self.object.to_owned(),
+            path => RepoPath::from_bytes(path).to_string(),
+        }
     }
 }
 
-/// An object and its approximate size in bytes.
-struct SizedObject<'a> {
-    entry: Entry<'a>,
-    bytes: u64,
-}
-
 impl Repository {
-    /// Checks whether a tree of [`Self::protected`], and those in it, have the content that their names say, and so
-    /// the files of it whose content is read: those in `contents`, and the ignore rules.
-    /// Errors: [`GitError::ForgedObject`] if one has not; [`GitError`] if git cannot be run.
-    pub fn verify_protected(&self, tree: &Oid, contents: &HashSet<RepoPath>) -> Result<(), GitError> {
-        if !is_sha1(tree) {
-            return Ok(());
-        }
-        let git = self.git();
-        verify_trees(git, tree)?;
-        let printed = git.output(list(&["-r"], tree), &[])?;
-        let files = entries(&printed, "ls-tree")?;
-        let is_read = |entry: &Entry<'_>| {
-            entry.path == RULES.as_bytes() || contents.contains(&RepoPath::from_bytes(entry.path))
-        };
-        let files = files.into_iter().filter(is_read);
-        verify_objects(git, "blob", &files.map(|entry| SizedObject { entry, bytes: 0 }).collect::<Vec<_>>())
+    /// Checks whether the tree of a commit, or a tree, and all in it have the content that their names say. What is missing
+    /// has none.
+    /// Errors: [`GitError::ForgedObject`] if one has another; [`GitError`] if git cannot be run, or is cancelled.
+    pub fn verify_tree(&self, treeish: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
+        verify_tree(self.git().until(cancel), treeish, Depth::Files)
     }
 }
 
 /// Compares the files that git wrote with the tree: which files there are, and the content of those written just now.
 pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<(), GitError> {
     let Checkout { tree, folder, top, kept } = checkout;
-    if !is_sha1(tree) {
-        return Ok(());
-    }
     let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
     let files = entries(&printed, "ls-files")?;
     if tree_of(&files, 0).as_ref() != Some(tree) {
-        // Old gits wrote trees with modes that an index cannot have.
-        verify_trees(git, tree)?;
+        // Old gits wrote trees with modes that an index cannot have; and SHA-256 names are left to git.
+        verify_tree(git, tree, Depth::Folders)?;
         let printed = git.output(list(&["-r"], tree), &[])?;
         let listed = entries(&printed, "ls-tree")?;
         let is_same =
@@ -95,57 +83,58 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
         if kept.has(top, &path) {
             continue;
         }
-        let (content, bytes) = file_name(&path).on("read", folder)?;
+        let content = file_name(&path).on("read", folder)?;
         // A filter or a line-ending rule gave the file other content than its object.
         if content.is_none_or(|content| content.as_str() != entry.object) {
-            converted.push(SizedObject { entry, bytes });
+            converted.push(("blob", entry));
         }
     }
-    verify_objects(git, "blob", &converted)
+    verify_objects(git, &converted)
 }
 
-/// The object name of a file's content, and its size in bytes.
-fn file_name(path: &Path) -> std::io::Result<(Option<Oid>, u64)> {
+/// The object name of a file's content.
+fn file_name(path: &Path) -> std::io::Result<Option<Oid>> {
     let meta = fs::symlink_metadata(path)?;
-    let content = match meta.is_symlink() {
-        true => blob(fs::read_link(path)?.as_os_str().as_bytes()),
-        false => blob_of(File::open(path)?, meta.len())?,
-    };
-    Ok((content, meta.len()))
+    match meta.is_symlink() {
+        true => Ok(blob(fs::read_link(path)?.as_os_str().as_bytes())),
+        false => blob_of(File::open(path)?, meta.len()),
+    }
 }
 
 fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
     [&["--no-replace-objects", "ls-tree", "-z", "--full-tree"], how, &[tree.as_str()]].concat()
 }
 
-fn verify_trees(git: Git<'_>, tree: &Oid) -> Result<(), GitError> {
-    // The tree itself first: a forged one could list other objects.
-    let top = Entry { mode: b"", object: tree.as_str(), path: tree.as_str().as_bytes() };
-    verify_objects(git, "tree", &[SizedObject { entry: top, bytes: 0 }])?;
-    let printed = git.output(list(&["-r", "-d"], tree), &[])?;
-    let folders = entries(&printed, "ls-tree")?.into_iter().filter(|entry| entry.mode == b"040000");
-    verify_objects(git, "tree", &folders.map(|entry| SizedObject { entry, bytes: 0 }).collect::<Vec<_>>())
+fn verify_tree(git: Git<'_>, treeish: &Oid, depth: Depth) -> Result<(), GitError> {
+    let top = [("tree", Entry { mode: b"", object: treeish.as_str(), path: b"" })];
+    let how: &[&str] = match depth {
+        Depth::Folders => &["-r", "-d"],
+        Depth::Files => &["-r", "-t"],
+    };
+    let printed = git.output(list(how, treeish), &[]);
+    // Git does not list a forged tree.
+    let printed = printed.or_else(|error| verify_objects(git, &top).and(Err(error)))?;
+    let listed = entries(&printed, "ls-tree")?.into_iter().filter_map(|entry| match entry.mode {
+        b"160000" => None,
+        b"040000" => Some(("tree", entry)),
+        _ => Some(("blob", entry)),
+    });
+    verify_objects(git, &top.into_iter().chain(listed).collect::<Vec<_>>())
 }
 
-fn verify_objects(git: Git<'_>, kind: &str, mut objects: &[SizedObject<'_>]) -> Result<(), GitError> {
-    while !objects.is_empty() {
-        let mut bytes = 0;
-        let fits = |object: &&SizedObject<'_>| {
-            bytes += object.bytes;
-            bytes <= BATCH
-        };
-        let (batch, rest) = objects.split_at(objects.iter().take_while(fits).count().max(1));
-        objects = rest;
-        let names: String = batch.iter().map(|object| format!("{}\n", object.entry.object)).collect();
-        let asked = ["--no-replace-objects", "cat-file", "--buffer", "--batch"];
-        let printed = git.output(asked, names.as_bytes())?;
-        let mut rest = printed.as_slice();
-        for SizedObject { entry, .. } in batch {
-            let content = next_object(&mut rest).unwrap_or_default();
-            let name = name_of(&[format!("{kind} {}\0", content.len()).as_bytes(), content]);
-            if name.is_none_or(|name| name.as_str() != entry.object) {
-                return Err(GitError::ForgedObject(entry.name()));
-            }
+fn verify_objects(git: Git<'_>, objects: &[(&str, Entry<'_>)]) -> Result<(), GitError> {
+    // A clone without all objects would get each from its remote.
+    let git = git.without_fetching();
+    let ask =
+        |names: &str| git.output(["cat-file", "--buffer", "--batch-check=%(objecttype)"], names.as_bytes());
+    let names: String =
+        objects.iter().map(|(kind, entry)| format!("{}^{{{kind}}}\n", entry.object)).collect();
+    let printed = ask(&names)?;
+    let answers = printed.split(|byte| *byte == b'\n');
+    let wrong = objects.iter().zip(answers).filter(|((kind, _), answer)| *answer != kind.as_bytes());
+    for ((_, entry), _) in wrong {
+        if !ask(&format!("{}\n", entry.object))?.ends_with(b" missing\n") {
+            return Err(GitError::ForgedObject(entry.name()));
         }
     }
     Ok(())

@@ -13,6 +13,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use camino::Utf8Path;
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::protect::{Change, Kind, Part, PartViolation, ProtectedPaths, Violation};
+use refrain_files::read_regular;
 
 use crate::Cancel;
 use crate::candidate::walk::{ProtectedFile, RULES, Walk, ignored, rules_elsewhere};
@@ -23,6 +24,9 @@ use crate::worktree::clean::PreparedCheckout;
 
 /// How much of the changed lines is reported, in bytes.
 const LINES: usize = 256 << 10;
+
+/// The longest file of which a part is protected, in bytes.
+const LONGEST: u64 = 64 << 20;
 
 /// The highest number of files whose lines are reported: a command line has room for so many.
 const MOST_SHOWN: usize = 100;
@@ -78,7 +82,9 @@ impl Repository {
         for part in request.parts {
             let path = part.path.to_bytes();
             let was = before.get(&path).map(|blob| content(git, &blob.object)).transpose()?;
-            let is = now.contains_key(&path).then(|| fs::read(on_disk(root, &path)).ok()).flatten();
+            // One that is too long to be read has changed.
+            let read = || read_regular(&on_disk(root, &path), LONGEST).ok();
+            let is = now.contains_key(&path).then(read).flatten();
             let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
             parts.extend(part.touched(was.as_ref().map(text).as_deref(), is.as_ref().map(text).as_deref()));
         }

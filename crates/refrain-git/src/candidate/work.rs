@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -220,32 +221,51 @@ impl Scan<'_> {
                 // Also where git says that it is unchanged: an agent can make it say so.
                 (known, _) => {
                     let by_stamp = known.is_none_or(|it| it.by_stamp && it.stamp.looks(&stamp));
-                    Content::read(&on_disk, stamp, by_stamp)
+                    self.read(&on_disk, stamp, by_stamp)?
                 }
             };
             self.files.insert(path, content);
         }
         Ok(())
     }
+
+    /// Reads a file, or the target of a link; a large one only if `by_stamp` is not set.
+    fn read(&self, on_disk: &Path, stamp: Stamp, by_stamp: bool) -> Result<Content, GitError> {
+        let (kind, by_stamp) = (stamp.kind(), by_stamp && stamp.size > LARGE);
+        let content = |object| Content { stamp, kind, object, by_stamp };
+        if by_stamp {
+            return Ok(content(None));
+        }
+        if kind == b'l' {
+            let target = fs::read_link(on_disk).ok();
+            return Ok(content(target.and_then(|target| blob(target.as_os_str().as_bytes()))));
+        }
+        if stamp.mode & 0o170_000 != 0o100_000 {
+            return Ok(content(None));
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = rustix::fs::open(on_disk, flags, Mode::empty()) else { return Ok(content(None)) };
+        let mut reader = Timed { file: file.into(), until: self.until, cancel: self.cancel, is_over: false };
+        let object = blob_of(&mut reader, stamp.size);
+        if reader.is_over {
+            return Err(GitError::Cancelled);
+        }
+        Ok(content(object.ok().flatten()))
+    }
 }
 
-impl Content {
-    /// Reads a file, or the target of a link; a large one only if `by_stamp` is not set.
-    fn read(on_disk: &Path, stamp: Stamp, by_stamp: bool) -> Self {
-        let (kind, by_stamp) = (stamp.kind(), by_stamp && stamp.size > LARGE);
-        let object = || {
-            if kind == b'l' {
-                return blob(fs::read_link(on_disk).ok()?.as_os_str().as_bytes());
-            }
-            if stamp.mode & 0o170_000 != 0o100_000 {
-                return None;
-            }
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = rustix::fs::open(on_disk, flags, Mode::empty()).ok()?;
-            blob_of(fs::File::from(file), stamp.size).ok()?
-        };
-        let object = if by_stamp { None } else { object() };
-        Self { stamp, kind, object, by_stamp }
+/// Reads a file as long as there is time: an agent can make one of terabytes that takes no room.
+struct Timed<'a> {
+    file: fs::File,
+    until: Instant,
+    cancel: Option<&'a Cancel>,
+    is_over: bool,
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, part: &mut [u8]) -> io::Result<usize> {
+        self.is_over = Instant::now() >= self.until || self.cancel.is_some_and(Cancel::is_cancelled);
+        if self.is_over { Err(io::ErrorKind::TimedOut.into()) } else { self.file.read(part) }
     }
 }
 

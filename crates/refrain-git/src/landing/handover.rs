@@ -75,8 +75,8 @@ pub enum HandedOver {
 
 impl Repository {
     /// Hands a commit over.
-    /// Errors: [`GitError::Unborn`] on a branch without a commit; [`GitError`] if git fails, and
-    /// [`GitError::Cancelled`].
+    /// Errors: [`GitError::Unborn`] on a branch without a commit; [`GitError::ForgedObject`]; [`GitError`] if git fails,
+    /// and [`GitError::Cancelled`].
     pub fn hand_over(&self, request: HandOverRequest<'_>) -> Result<HandedOver, GitError> {
         self.hand_over_or_check(request, false)
     }
@@ -113,6 +113,7 @@ impl Repository {
         if is_check && note.is_there() {
             return Ok(HandedOver::Done);
         }
+        self.verify_tree(to, request.cancel)?;
         let index = Index::of(self);
         let Some(lock) = index.lock(request.id)? else { return Ok(HandedOver::IndexLocked) };
         let git = self.git().until(request.cancel).with_index(request.index);

@@ -39,6 +39,9 @@ const SETTINGS: &[&str] = &[
     // A split private index would leave its shared part in the repository.
     "-c",
     "core.splitIndex=false",
+    // An agent can write a graph that gives commits another tree and other parents.
+    "-c",
+    "core.commitGraph=false",
     // Attributes come from files, never from a tree that an agent names.
     "-c",
     "attr.tree=",
@@ -188,6 +191,8 @@ pub(crate) struct Git<'a> {
     is_in_sandbox: bool,
     /// No setting of the user is overridden: it is only read.
     is_bare: bool,
+    /// It gets no missing objects from a remote.
+    is_offline: bool,
     /// Settings for this run only.
     settings: &'a [(String, String)],
 }
@@ -207,6 +212,7 @@ impl<'a> Git<'a> {
             runs_hooks: false,
             is_in_sandbox: false,
             is_bare: false,
+            is_offline: false,
             settings: &[],
         }
     }
@@ -230,6 +236,11 @@ impl<'a> Git<'a> {
     /// loop could replace by a link in that moment.
     pub(crate) fn in_sandbox(self) -> Self {
         Self { is_in_sandbox: true, ..self }
+    }
+
+    /// The same, which gets no missing objects from a remote.
+    pub(crate) fn without_fetching(self) -> Self {
+        Self { is_offline: true, ..self }
     }
 
     pub(crate) fn with_settings(self, settings: &'a [(String, String)]) -> Self {
@@ -302,6 +313,9 @@ impl<'a> Git<'a> {
             overrides.settings.append(&mut overrides.without_hooks);
         }
         overrides.settings.extend_from_slice(self.settings);
+        if self.is_offline {
+            overrides.variables.push(NO_LAZY_FETCH);
+        }
         tool = overrides.variables.iter().fold(tool, |tool, (name, value)| tool.with(name, value));
         for (name, value) in in_variables(&overrides.settings, self.env) {
             tool = tool.with(name, value);
@@ -321,9 +335,9 @@ impl<'a> Git<'a> {
             || (overrides.has_filters && is_one_of(FILTERING))
             || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
-        let limit = self.limit.or((!runs_programs && !is_one_of(TALKING)).then_some(LONGEST));
+        let limit = self.limit.or((!runs_programs).then_some(LONGEST));
         if let Some(limit) = limit {
-            tool = tool.limit(limit);
+            tool = tool.limit(limit).bounded(!runs_programs);
         }
         let is_asked = |sweeper: &&Sweeper| sweeper.confinement.is_some() && self.is_in_sandbox;
         let sweeper = self.guard.and_then(Guard::sweeper);

@@ -44,7 +44,7 @@ scenarios! {
         prompt_once refused_options secret tune which_plan;
     proof: advisory_gate cancel_in_a_gate changes_of_the_user changing_gate commit_hook
         commit_of_verified_work configured_gates configured_protection created_gate earlier_failures
-        empty_tests flaky_gate gate_that_may_not_run gate_variables gate_without_program gates_for_claims
+        empty_tests flaky_gate forged_objects forged_objects_of_the_start forged_objects_of_verified_work gate_that_may_not_run gate_variables gate_without_program gates_for_claims
         invalid_gates invalid_protection missing_program missing_program_in_a_plain_folder mistyped_gates
         offered_and_given_gates offered_protection partial_tree pause_in_a_gate plain_folder
         processes_of_gates protected_changes_in_a_pause protected_changes_of_the_user protected_paths

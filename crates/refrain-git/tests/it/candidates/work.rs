@@ -144,6 +144,19 @@ fn a_large_file_is_read_only_when_it_looks_different() {
 }
 
 #[test]
+fn a_file_that_takes_too_long_to_read_ends_the_look() {
+    let place = TestRepository::new();
+    place.write("large.bin", "x");
+    let mut known = WorkSnapshot::default();
+    look(&mut known, &place);
+    // It takes no room on disk.
+    fs::File::create(place.path("large.bin")).unwrap().set_len(1 << 42).unwrap();
+    let until = Instant::now() + Duration::from_millis(200);
+    let seen = known.look(Some(&place.repository()), place.root(), (until, None));
+    assert!(matches!(seen, Err(GitError::Cancelled)), "{seen:?}");
+}
+
+#[test]
 fn the_first_touch_of_a_large_file_is_work_and_the_next_is_not() {
     let place = TestRepository::new();
     place.write("large.bin", vec![b'x'; 9 << 20]);

@@ -368,6 +368,37 @@ fn a_forged_object_is_found_out_and_leaves_nothing(
     assert!(clean.has("src/b.rs"));
 }
 
+#[rstest]
+#[case::blob("HEAD:src/b.rs", "HEAD:other/src/b.rs", "src/b.rs")]
+#[case::tree("HEAD:src", "HEAD:other/src", "src")]
+#[case::tree_of_the_commit("HEAD^{tree}", "HEAD:other", "")]
+fn a_forged_object_in_a_tree_is_named(
+    #[values("sha1", "sha256")] format: &str,
+    #[case] object: &str,
+    #[case] other: &str,
+    #[case] named: &str,
+) {
+    let place = TestRepository::unborn(&["--object-format", format]);
+    for file in ["src/a.rs", "src/b.rs", "other/src/b.rs"] {
+        place.write(file, format!("// {file}\n"));
+    }
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "Files"]);
+    let commit = place.git(&["rev-parse", "HEAD"]).parse().unwrap();
+    let repository = place.repository();
+    repository.verify_tree(&commit, None).unwrap();
+    let file = |object: &str| {
+        let name = place.git(&["rev-parse", object]);
+        place.path(format!(".git/objects/{}/{}", &name[..2], &name[2..]))
+    };
+    let (forged, path) = (fs::read(file(other)).unwrap(), file(object));
+    fs::remove_file(&path).unwrap();
+    place.write_at(&path, &forged);
+    let error = repository.verify_tree(&commit, None).unwrap_err();
+    let named = if named.is_empty() { commit.as_str() } else { named };
+    assert!(matches!(&error, GitError::ForgedObject(path) if path == named), "{error:?}");
+}
+
 #[test]
 fn valid_objects_are_checked_out_unchanged() {
     let place = place();
