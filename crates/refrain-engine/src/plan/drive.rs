@@ -241,7 +241,7 @@ impl<'a> PlanDrive<'a> {
     async fn release(mut self) -> Result<PlanState, EngineError> {
         self.write_statuses().await?;
         self.commit().await?;
-        // Whoever changes the file from now on finds the end on disk, and waits for the lock to have it read.
+        // A process that changes the file from now on finds the end on disk, and waits for the lock to have it read.
         if !self.driver.journal.state().is_final() && self.statuses.is_changed() {
             self.take_tasks().await?;
             self.commit().await?;

@@ -38,7 +38,7 @@ pub async fn serve_stdio(handler: RequestHandler) -> Result<(), Box<ServerInitia
     }
 }
 
-/// Passes the client's lines on, each as [`answerable`]. A line that is too long goes on in pieces, for the transport
+/// Passes the client's lines on, each as [`answerable`]. A line that is too long is passed on in pieces, for the transport
 /// to pass over.
 async fn pass_on(mut input: impl AsyncBufRead + Unpin, mut output: DuplexStream) -> std::io::Result<()> {
     let (mut line, mut is_begin) = (Vec::new(), true);
