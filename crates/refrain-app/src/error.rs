@@ -77,7 +77,7 @@ pub struct RequestError {
     message: Message,
     hints: Vec<Message>,
     choices: Vec<String>,
-    lacks: Option<(String, String)>,
+    lacks: Option<Box<(String, String)>>,
     is_fault: bool,
 }
 
@@ -112,12 +112,12 @@ impl RequestError {
 
     /// Names the limit that is used up, and the options that would raise it.
     pub fn lacking(self, used: &str, flags: &str) -> Self {
-        Self { lacks: Some((used.to_owned(), flags.to_owned())), ..self }
+        Self { lacks: Some(Box::new((used.to_owned(), flags.to_owned()))), ..self }
     }
 
     /// What is used up, if the error is about that.
     pub fn lacks(&self) -> Option<&(String, String)> {
-        self.lacks.as_ref()
+        self.lacks.as_deref()
     }
 
     pub fn line(&self) -> String {
