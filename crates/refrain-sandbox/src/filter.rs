@@ -60,6 +60,9 @@ const MISSING: [i64; 9] = [
 const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 /// Tracing of a process that is not a child.
 const TRACING: [u32; 2] = [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE];
+/// `F_SETLEASE`, `F_NOTIFY` and `F_SETDELEG`: with a lease on a file that it can only read, a program keeps all others from
+/// opening that.
+const LEASES: [u64; 3] = [1024, 1026, 1040];
 /// Typing into a terminal in the name of the user.
 const TYPING: [u64; 2] = [libc::TIOCSTI, 0x541c];
 /// System calls of the x32 interface have this bit, and some have numbers of their own.
@@ -121,6 +124,8 @@ fn refused() -> io::Result<Rules> {
         libc::SYS_ioctl,
         TYPING.map(|request| rule([(1, Dword, Eq, request)])).into_iter().collect::<io::Result<_>>()?,
     );
+    let leases = LEASES.map(|command| rule([(1, Dword, Eq, command)]));
+    rules.insert(libc::SYS_fcntl, leases.into_iter().collect::<io::Result<_>>()?);
     let tracing = TRACING.map(|request| rule([(0, Dword, Eq, u64::from(request))]));
     rules.insert(libc::SYS_ptrace, tracing.into_iter().collect::<io::Result<_>>()?);
     // Limits and priorities of other processes: without namespaces those of the user are among them.

@@ -1,7 +1,8 @@
-//! The three system calls that have no safe wrapper, the capabilities, and paths without links.
+//! The system calls that have no safe wrapper, the capabilities, and paths without links.
 
 pub(crate) mod paths;
 
+use std::fs::File;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,6 +11,9 @@ use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+
+/// Which signal tells of a file that is opened (fcntl(2)).
+const F_SETSIG: i32 = 10;
 
 /// Moves this process into new namespaces. Flags for the table of descriptors are not accepted.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
@@ -47,10 +51,26 @@ pub(crate) fn set_attributes(mount: impl AsFd, set: MountAttrFlags, is_deep: boo
 
 /// Files that the caller of Refrain left open do not get into the program: a folder would lead out of the sandbox.
 pub(crate) fn close_others_on_exec() -> io::Result<()> {
-    #[expect(unsafe_code, reason = "neither rustix nor nix has close_range")]
-    // SAFETY: no descriptor is closed, and the arguments are numbers.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    call(libc::SYS_close_range, [3, i64::from(u32::MAX), i64::from(libc::CLOSE_RANGE_CLOEXEC)])
+}
+
+/// Whether a process may have a file open for writing, or a message with such a descriptor is on its way: only without one
+/// does the kernel give a lease.
+pub(crate) fn may_be_written(file: &File) -> bool {
+    let fd = i64::from(file.as_raw_fd());
+    let control =
+        |command: i32, value: i32| call(libc::SYS_fcntl, [fd, i64::from(command), i64::from(value)]);
+    // A program that opens the file in this moment causes a signal, which is one that is ignored.
+    let lease = control(F_SETSIG, libc::SIGURG).and_then(|()| control(libc::F_SETLEASE, libc::F_RDLCK));
+    lease.and_then(|()| control(libc::F_SETLEASE, libc::F_UNLCK)).is_err()
+}
+
+/// A system call whose arguments are numbers.
+fn call(number: i64, [first, second, third]: [i64; 3]) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "neither rustix nor nix has close_range, and leases of files")]
+    // SAFETY: the calls above close no descriptor, and the kernel reads no memory.
+    let result = unsafe { libc::syscall(number, first, second, third) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Nothing that this process starts has a capability, or gets one.

@@ -1,5 +1,6 @@
 //! Printing. A closed reader is no error: the work continues.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use std::sync::OnceLock;
 use camino::Utf8Path;
 use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
-use refrain_core::text::printable;
+use refrain_core::text::{in_order, printable};
 use refrain_core::view::to_continue;
 use refrain_engine::SlowRunner;
 use serde::Serialize;
@@ -24,11 +25,12 @@ pub(crate) enum Target {
 impl Target {
     /// Writes a text; colour only on a terminal and without `NO_COLOR`. False once the reader is gone.
     pub(crate) fn write(self, text: &str) -> bool {
-        let write = |to: &mut dyn Write| to.write_all(text.as_bytes()).and_then(|()| to.flush()).is_ok();
-        match self {
-            Self::Stdout => write(&mut anstream::stdout().lock()),
-            Self::Stderr => write(&mut anstream::stderr().lock()),
-        }
+        let write = |to: &mut dyn Write, text: &str| to.write_all(text.as_bytes()).and_then(|()| to.flush());
+        let written = match self {
+            Self::Stdout => write(&mut anstream::stdout().lock(), &shown(text, &std::io::stdout())),
+            Self::Stderr => write(&mut anstream::stderr().lock(), &shown(text, &std::io::stderr())),
+        };
+        written.is_ok()
     }
 
     /// The width of the terminal in columns; none if the stream is no terminal.
@@ -41,6 +43,11 @@ impl Target {
         // A terminal whose size was never set reports 0.
         Some(size.ok()?.ws_col).map(|columns| if columns == 0 { USUAL } else { columns.into() })
     }
+}
+
+/// On a terminal no text of an agent turns the rest of a line round.
+fn shown<'a>(text: &'a str, to: &impl IsTerminal) -> Cow<'a, str> {
+    if to.is_terminal() { in_order(text) } else { Cow::Borrowed(text) }
 }
 
 /// The first error of standard output, if it is not that the reader is gone.
@@ -68,7 +75,7 @@ pub(crate) fn print(text: &str) {
 /// Prints a part of something long; `false` once the reader is gone.
 pub(crate) fn print_part(text: &str) -> bool {
     let mut out = anstream::stdout().lock();
-    is_printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    is_printed(out.write_all(shown(text, &std::io::stdout()).as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Prints on standard error what failed and what to do next; returns the exit code. A usage error is one line, with
@@ -104,7 +111,7 @@ pub(crate) fn tell_line(margin: &str, text: &str) {
 }
 
 pub(crate) fn tell(text: &str) {
-    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    let _ = anstream::stderr().lock().write_all(shown(text, &std::io::stderr()).as_bytes());
 }
 
 /// Reports that a runner has not answered for a while.

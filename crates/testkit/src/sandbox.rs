@@ -198,7 +198,7 @@ impl Sandbox {
     #[must_use]
     pub fn env(&self) -> Vec<(&'static str, String)> {
         let at = |name: &str| format!("{}/{name}", self.root);
-        vec![
+        let mut env = vec![
             ("PATH", path()),
             ("HOME", at("home")),
             ("XDG_DATA_HOME", at("home/data")),
@@ -211,7 +211,11 @@ impl Sandbox {
             ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
             ("NOTES", at("notes")),
             ("GATES", at("gates")),
-        ]
+        ];
+        // Where a program that measures its coverage writes (`.ci/nightly coverage`); else it would be the project.
+        let file = std::env::vars().find(|(name, _)| name == "LLVM_PROFILE_FILE");
+        env.extend(file.map(|(_, file)| ("LLVM_PROFILE_FILE", file)));
+        env
     }
 
     #[expect(clippy::disallowed_methods, reason = "the one place where the tests start processes")]

@@ -11,6 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::system::may_be_written;
 use crate::system::paths::{self, kind};
 
 /// The largest file whose content is in the record.
@@ -52,14 +53,19 @@ impl Original {
         }
     }
 
-    /// Whether the path has that still, and no new hard link leads there: what is written to that would be here too.
+    /// Whether the path has that still, and nothing leads there that writes it later: no new hard link, and no file that was
+    /// opened for writing, which another program may have been given.
     pub(super) fn is_at(&self, path: &Utf8Path, was_hard_linked: bool) -> bool {
         if !was_hard_linked && is_hard_linked(path) {
             return false;
         }
+        let is_still = |content: &mut dyn Read| {
+            let mut file = open(path)?.0;
+            Some(!may_be_written(&file) && same(&mut file, content).ok()?)
+        };
         let is_same = || match self {
-            Self::File(bytes, _) => same(&mut open(path)?.0, &mut bytes.as_slice()).ok(),
-            Self::Copy { copy, .. } => same(&mut open(path)?.0, &mut open(copy)?.0).ok(),
+            Self::File(bytes, _) => is_still(&mut bytes.as_slice()),
+            Self::Copy { copy, .. } => is_still(&mut open(copy)?.0),
             Self::Link { target: then } => Some(target(path.as_std_path()) == *then),
         };
         is_same().unwrap_or_default()
@@ -106,13 +112,13 @@ pub(super) fn target(path: &Path) -> Vec<u8> {
     fs::read_link(path).map(|target| target.into_os_string().as_bytes().to_vec()).unwrap_or_default()
 }
 
-fn same(one: &mut impl Read, other: &mut impl Read) -> io::Result<bool> {
+fn same(one: &mut dyn Read, other: &mut dyn Read) -> io::Result<bool> {
     let (mut left, mut right) = (Vec::with_capacity(PART), Vec::with_capacity(PART));
     loop {
         left.clear();
         right.clear();
-        one.by_ref().take(PART as u64).read_to_end(&mut left)?;
-        other.by_ref().take(PART as u64).read_to_end(&mut right)?;
+        Read::take(&mut *one, PART as u64).read_to_end(&mut left)?;
+        Read::take(&mut *other, PART as u64).read_to_end(&mut right)?;
         if left != right || left.is_empty() {
             return Ok(left == right);
         }

@@ -388,6 +388,24 @@ mod tests {
         assert!(said.contains("/huge.sh: ") && said.contains("use --sandbox"), "{said}");
     }
 
+    /// The program can hand what it opened to that of another sandbox, which writes when this one has ended.
+    #[test]
+    fn a_protected_file_that_is_open_for_writing_is_replaced() {
+        let place = TestFolder::new();
+        place.write("settings.json", "mine");
+        place.write("other.json", "mine");
+        let protected = [place.path("settings.json"), place.path("other.json")];
+        let policy = Policy { write: vec![place.root.clone()], ..policy(Mechanism::Files, &protected) };
+        let inode = |name: &str| place.path(name).metadata().unwrap().ino();
+        let before = inode("other.json");
+        let one = Running::start(&policy, &place.records("one"));
+        let mut opened = File::options().append(true).open(place.path("settings.json")).unwrap();
+        assert_eq!(one.end().len(), 1);
+        opened.write_all(b"evil").unwrap();
+        assert_eq!(place.text("settings.json").unwrap(), "mine");
+        assert_eq!(inode("other.json"), before, "nothing has it open, and it is the same file");
+    }
+
     /// What is written to the other name would be there too, in the next loop.
     #[test]
     fn a_second_name_of_a_protected_file_is_taken_away() {

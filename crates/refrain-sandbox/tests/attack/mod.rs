@@ -97,6 +97,7 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("clone3-namespace", Refused, Some(Refused)),
     ("unmount-mask", Refused, Some(Refused)),
     ("type-into-terminal", Refused, Some(Refused)),
+    ("lease-of-bashrc", Refused, Some(Refused)),
     ("open-disk", Refused, Some(Refused)),
     ("core-pattern", Refused, Some(Refused)),
     ("dump-core", Refused, Some(Refused)),
@@ -353,6 +354,13 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             let terminal = OpenOptions::new().read(true).write(true).open("/dev/ptmx")?;
             let fd = std::os::fd::AsRawFd::as_raw_fd(&terminal).unsigned_abs() as usize;
             call(libc::SYS_ioctl, [fd, libc::TIOCSTI as usize, text(c"x"), 0, 0]).map(drop)
+        }
+        // A program outside that opens the file would wait for the lease.
+        "lease-of-bashrc" => {
+            let file = File::open(home.join(".bashrc"))?;
+            let fd = std::os::fd::AsRawFd::as_raw_fd(&file).unsigned_abs() as usize;
+            let (command, lease) = (libc::F_SETLEASE as usize, libc::F_WRLCK.unsigned_abs() as usize);
+            call(libc::SYS_fcntl, [fd, command, lease, 0, 0]).map(drop)
         }
         // What lies in it would be seen by the next process.
         "rename-around-hidden" => fs::rename("conf", "moved"),

@@ -209,11 +209,13 @@ fn refused(id: &LoopId, hosts: &[RefusedHost]) -> String {
         let (name, times) = (printable(&host.host), phrase::counted(host.count, "time", "times"));
         // An address in it was chosen by the program.
         let named = host.host.parse::<Host>().ok().filter(|host| host.address.is_none());
-        let command = named.map(|named| match host.is_private {
-            true => format!(
-                ": it resolves to a private address; refrain sandbox allow {id} {named}=ADDRESS allows that address"
-            ),
-            false => format!("; refrain sandbox allow {id} {named} allows it"),
+        let command = named.map(|named| {
+            let inside = match (host.is_private, named.is_local()) {
+                (true, _) => "it resolves to a private address",
+                (false, true) => "it is a name of the local network",
+                (false, false) => return format!("; refrain sandbox allow {id} {named} allows it"),
+            };
+            format!(": {inside}; refrain sandbox allow {id} {named}=ADDRESS allows that address")
         });
         note(&format!("the sandbox refused {name} ({times}){}", command.unwrap_or_default()))
     };
