@@ -11,6 +11,7 @@ use refrain_core::agent::{AgentEvent, Usd};
 use refrain_core::event::Exit;
 use refrain_proc::StopLadder;
 
+use crate::args::UserArgs;
 use crate::checkup::Checkup;
 
 pub trait Adapter: Sync {
@@ -30,6 +31,16 @@ pub trait Adapter: Sync {
     /// accepted ones.
     fn objection(&self, _args: &[String]) -> Option<String> {
         None
+    }
+
+    /// The flags that name its model.
+    fn model_flags(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The model that these user arguments name: the adapter adds no other one.
+    fn own_model(&self, args: &[String]) -> Option<String> {
+        UserArgs::new(args).values(self.model_flags()).last().map(str::to_owned)
     }
 
     /// How to query it before it is run; none if there is no known way.

@@ -65,6 +65,21 @@ impl<'a> UserArgs<'a> {
     }
 }
 
+/// These without some flags and the value of each.
+pub(crate) fn without_values(args: &[String], flags: &[&str]) -> Vec<String> {
+    let end = UserArgs::new(args).0.len();
+    let mut is_value = false;
+    let kept = args.iter().enumerate().filter(|(at, arg)| {
+        if std::mem::take(&mut is_value) {
+            return false;
+        }
+        let rest = flags.iter().filter(|_| *at < end).find_map(|flag| attached(arg, flag));
+        is_value = rest == Some("");
+        rest.is_none()
+    });
+    kept.map(|(_, arg)| arg.clone()).collect()
+}
+
 /// The part of an argument after a flag: nothing, `=value`, or for a short flag the value itself.
 fn attached<'a>(arg: &'a str, flag: &str) -> Option<&'a str> {
     let rest = arg.strip_prefix(flag)?;
@@ -162,5 +177,16 @@ mod tests {
         let given = UserArgs::new(&args);
         assert_eq!(given.has(&["--model", "-m"]), !values.is_empty());
         assert_eq!(given.values(&["--model", "-m"]).collect::<Vec<_>>(), values);
+    }
+
+    #[rstest]
+    #[case(&["--model", "x", "run"], &["run"])]
+    #[case(&["run", "-m=x", "--model=y", "-q"], &["run", "-q"])]
+    #[case(&["run", "--model"], &["run"])]
+    #[case(&["-mx", "--", "-m", "x"], &["--", "-m", "x"])]
+    #[case(&["--model-file", "x"], &["--model-file", "x"])]
+    fn a_flag_goes_with_its_value(#[case] args: &[&str], #[case] kept: &[&str]) {
+        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        assert_eq!(without_values(&args, &["--model", "-m"]), kept);
     }
 }

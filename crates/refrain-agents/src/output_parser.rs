@@ -11,6 +11,7 @@ use refrain_proc::StopLadder;
 
 use crate::acp::Acp;
 use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
+use crate::args;
 use crate::claude::Claude;
 use crate::codex::Codex;
 use crate::environment;
@@ -41,6 +42,17 @@ pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
 /// value and the accepted ones.
 pub fn objection(kind: AgentKind, args: &[String]) -> Option<String> {
     adapter(kind)?.objection(args)
+}
+
+/// The model that these user arguments name, which counts whatever else names one.
+pub fn own_model(kind: AgentKind, args: &[String]) -> Option<String> {
+    adapter(kind)?.own_model(args)
+}
+
+/// These user arguments without the model that they name.
+pub fn without_model(kind: AgentKind, args: &[String]) -> Vec<String> {
+    let flags = adapter(kind).map_or(&[][..], |adapter| adapter.model_flags());
+    args::without_values(args, flags)
 }
 
 /// The command that starts an agent: from its adapter, or as a generic command.

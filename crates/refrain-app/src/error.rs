@@ -1,6 +1,7 @@
 //! The error of every request: what failed, why, and what to do next; and the exit code that scripts rely on
 //! (contract.md).
 
+mod command_line;
 mod message;
 mod move_error;
 
@@ -9,7 +10,6 @@ use std::fmt;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
-use clap::error::ErrorKind;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::{ConfigError, Origin};
 use refrain_engine::tasks::TasksError;
@@ -76,13 +76,21 @@ pub struct RequestError {
     code: Code,
     message: Message,
     hints: Vec<Message>,
-    lacks: Option<(String, String)>,
+    choices: Vec<String>,
+    lacks: Option<Box<(String, String)>>,
     is_fault: bool,
 }
 
 impl RequestError {
     pub fn new(code: Code, message: impl Into<Message>) -> Self {
-        Self { code, message: message.into(), hints: Vec::new(), lacks: None, is_fault: false }
+        Self {
+            code,
+            message: message.into(),
+            hints: Vec::new(),
+            choices: Vec::new(),
+            lacks: None,
+            is_fault: false,
+        }
     }
 
     /// Something on the command line that cannot be taken: names the value, and what is accepted.
@@ -96,14 +104,20 @@ impl RequestError {
         self
     }
 
+    /// One of the command lines that may be meant; these are a list, a line each.
+    pub fn choice(mut self, choice: String) -> Self {
+        self.choices.push(choice);
+        self
+    }
+
     /// Names the limit that is used up, and the options that would raise it.
     pub fn lacking(self, used: &str, flags: &str) -> Self {
-        Self { lacks: Some((used.to_owned(), flags.to_owned())), ..self }
+        Self { lacks: Some(Box::new((used.to_owned(), flags.to_owned()))), ..self }
     }
 
     /// What is used up, if the error is about that.
     pub fn lacks(&self) -> Option<&(String, String)> {
-        self.lacks.as_ref()
+        self.lacks.as_deref()
     }
 
     pub fn line(&self) -> String {
@@ -112,8 +126,16 @@ impl RequestError {
 
     /// The same for callers that have other names for options.
     pub fn line_with(&self, name: impl Fn(&str) -> Option<&'static str>) -> String {
-        let parts = std::iter::once(&self.message).chain(&self.hints);
-        parts.map(|part| part.with(&name)).collect::<Vec<_>>().join("; ")
+        let (message, hints) = self.parts_with(name);
+        hints.iter().fold(message, |line, hint| {
+            let between = if line.ends_with('?') { " " } else { "; " };
+            line + between + hint
+        })
+    }
+
+    /// The same in its parts: what failed, and what to do next.
+    pub fn parts_with(&self, name: impl Fn(&str) -> Option<&'static str>) -> (String, Vec<String>) {
+        (self.message.with(&name), self.hints.iter().map(|hint| hint.with(&name)).collect())
     }
 
     /// The options that it names; it is about the first.
@@ -132,6 +154,10 @@ impl RequestError {
 
     pub fn message(&self) -> String {
         self.message.to_string()
+    }
+
+    pub fn choices(&self) -> &[String] {
+        &self.choices
     }
 
     pub fn hints(&self) -> impl Iterator<Item = String> {
@@ -179,7 +205,7 @@ impl From<EngineError> for RequestError {
             EngineError::Archived(id) => {
                 (Code::NotFound, text(format!("its name is free; refrain status {id} shows it")))
             }
-            EngineError::IsLoop(id) => (Code::NotFound, text(format!("refrain status {id} shows it"))),
+            EngineError::IsLoop(id) => (Code::Usage, text(format!("refrain status {id} shows it"))),
             EngineError::NameTaken { id, is_plan } => (
                 Code::Refused,
                 Some(Message::from("take another --name; ").then(match is_plan {
@@ -223,9 +249,10 @@ impl From<EngineError> for RequestError {
                     | refrain_core::Refusal::SteeringTooLong { .. },
                 ..
             } => (Code::Usage, None),
-            EngineError::Refused { why: refrain_core::Refusal::Unreported { .. }, .. } => {
-                (Code::Usage, words("--max-tokens can be kept with known agents"))
-            }
+            EngineError::Refused { why: refrain_core::Refusal::Unreported { .. }, .. } => (
+                Code::Usage,
+                words("accepted: --max-iterations and --max-duration; --max-tokens with known agents"),
+            ),
             EngineError::Refused { why: refrain_core::Refusal::Moved { to }, id, .. } => {
                 let back = format!("refrain move {id} --from {to} takes it back");
                 let unless = "unless another machine has taken it over";
@@ -347,8 +374,9 @@ impl From<EngineError> for RequestError {
             }
             EngineError::Git(GitError::Unborn(_))
             | EngineError::InProgress { .. }
-            | EngineError::TasksTaken { .. }
-            | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
+            | EngineError::TasksTaken { .. } => (Code::Refused, None),
+            // The id is one of a plan where a loop is meant: as IsPlan.
+            EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Usage, None),
             EngineError::Refused { why: refrain_core::Refusal::NotQueued, id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} lists what can be taken back as queued")))
             }
@@ -421,9 +449,11 @@ impl From<TasksError> for RequestError {
                 (Code::NotFound, Some(next.into()))
             }
             TasksError::Which { .. } => (Code::Usage, Some("--tag TAG says which".into())),
-            TasksError::Unfit { .. } | TasksError::Malformed { .. } => {
-                (Code::Usage, Some("nothing was changed".into()))
-            }
+            TasksError::Unfit { .. } => (
+                Code::Usage,
+                Some("accepted: a plan in Markdown, or a task file; nothing was changed".into()),
+            ),
+            TasksError::Malformed { .. } => (Code::Usage, Some("nothing was changed".into())),
             TasksError::Busy(_) => (Code::Failed, Some("nothing was changed; try again".into())),
             TasksError::Disk(_) => (Code::Failed, None),
         };
@@ -442,60 +472,6 @@ impl From<ConfigError> for RequestError {
             ConfigError::Wrong { .. } | ConfigError::Unusable { .. } => Self::usage(error.to_string()),
         }
     }
-}
-
-impl From<clap::Error> for RequestError {
-    /// One line that names the value and what is accepted, as the contract has it; clap says it in several.
-    fn from(error: clap::Error) -> Self {
-        if matches!(
-            error.kind(),
-            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
-        ) {
-            let verb = usage_of(&error.to_string()).filter(|words| words != "refrain");
-            return Self::usage(match verb {
-                Some(verb) => format!("a verb is missing; {verb} --help lists them"),
-                None => {
-                    "a verb is missing; refrain --help lists them, refrain demo shows one at work".to_owned()
-                }
-            });
-        }
-        let text = error.to_string();
-        // What is quoted first: what was typed, or the suggestion in a tip.
-        let quoted =
-            |text: &str| text.split('\'').nth(1).unwrap_or_default().trim_start_matches('-').to_owned();
-        let typed = quoted(&text);
-        let is_alike =
-            |suggested: &str| suggested.contains(&typed) || suggested.chars().next() == typed.chars().next();
-        let is_meant = |line: &&str| match line.trim_start() {
-            // Behind `--` it would be no value of the option either.
-            tip if tip.starts_with("tip: to pass '") => false,
-            // `zsh` for `tcsh` and `--version` for `--iteration` are guesses.
-            tip if tip.starts_with("tip: a similar ") => is_alike(&quoted(tip)),
-            _ => true,
-        };
-        let text = text.lines().filter(is_meant).collect::<Vec<_>>().join("\n");
-        let text = text.replace("\n\n  tip:", "; tip:");
-        let text = text.trim_start_matches("error: ");
-        let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
-        let message = text[..end.unwrap_or(text.len())].split_whitespace().collect::<Vec<_>>().join(" ");
-        match (error.kind(), usage_of(text)) {
-            (
-                ErrorKind::MissingRequiredArgument
-                | ErrorKind::UnknownArgument
-                | ErrorKind::InvalidSubcommand,
-                Some(verb),
-            ) => Self::usage(message).hint(format!("{verb} --help shows what it takes")),
-            _ => Self::usage(message),
-        }
-    }
-}
-
-/// The words before the first option or argument of the usage that a text gives: the program and its verb.
-fn usage_of(text: &str) -> Option<String> {
-    let usage = text.split_once("\n\nUsage: ")?.1;
-    let is_word =
-        |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
-    Some(usage.split_whitespace().take_while(is_word).collect::<Vec<_>>().join(" "))
 }
 
 impl From<MemoryError> for RequestError {
@@ -539,7 +515,9 @@ impl From<RememberError> for RequestError {
         match error {
             RememberError::File(error) => error.into(),
             RememberError::Empty => Self::usage("TEXT has no words; accepted: what is to be remembered"),
-            RememberError::Secret(_) => Self::usage(chain(&error)).hint("say it without the secret"),
+            RememberError::Secret(_) => {
+                Self::usage(chain(&error)).hint("accepted: the text without the secret")
+            }
         }
     }
 }

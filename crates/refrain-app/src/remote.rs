@@ -19,6 +19,7 @@ use crate::effects::TypedOptions;
 use crate::error::Message;
 use crate::plan::run_detached;
 use crate::plan::tune::LONGEST as LONGEST_TEXT;
+use crate::resolve::{StartLoop, Workspace};
 use crate::verbs::start::{PreparedLoop, start_detached};
 use crate::{Action, Context, Note, RequestError};
 
@@ -213,9 +214,8 @@ pub fn start(context: &Context, asked: &Start, note: Note<'_>) -> Result<(Servic
     context.check(Action::Detach)?;
     let (workspace, request) = asked.request(context, note)?;
     let talk = asked.slack_talk(&workspace.settings.config.slack)?;
-    let context = with_options(context, "start", &resolve::options(&request.options));
-    context.typed.check()?;
-    start_detached(&context, PreparedLoop::new(&context, workspace, &request)?, talk.as_ref(), note)
+    let (context, _, prepared) = prepared(context, workspace, &request)?;
+    start_detached(&context, prepared, talk.as_ref(), note)
 }
 
 /// Works on the tasks of a plan in a process of its own, in the folder of the context as above.
@@ -234,16 +234,26 @@ pub fn run_plan(
 /// Errors: What a start would refuse before it begins.
 pub fn preview(context: &Context, asked: &Start) -> Result<Vec<String>, RequestError> {
     let (workspace, request) = asked.request(context, &mut |_| ())?;
-    let options = resolve::options(&request.options);
-    let context = with_options(context, "start", &options);
-    context.typed.check()?;
-    PreparedLoop::new(&context, workspace, &request)?;
+    let (context, options, _) = prepared(context, workspace, &request)?;
     let options = options.into_iter().map(|(name, value)| match value {
         Some(value) => format!("--{name}={value}"),
         None => format!("--{name}"),
     });
     let words = ["refrain", "-C", context.dir.as_str(), "start"].map(str::to_owned).into_iter();
     Ok(words.chain(options).chain(["-".to_owned()]).collect())
+}
+
+/// A loop that can be started, with the options that it was asked for and their context.
+fn prepared(
+    context: &Context,
+    workspace: Workspace,
+    request: &StartLoop,
+) -> Result<(Context, Vec<resolve::GivenOption>, PreparedLoop), RequestError> {
+    let options = resolve::options(&request.options);
+    let context = with_options(context, "start", &options);
+    context.typed.check()?;
+    let prepared = PreparedLoop::new(&context, workspace, request)?;
+    Ok((context, options, prepared))
 }
 
 /// The surroundings of a request that has these options.

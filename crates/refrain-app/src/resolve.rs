@@ -16,7 +16,7 @@ use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::{Gate, Memory, PROMISE, Start};
 use refrain_engine::config::{self, AgentChoice, Origin, ProjectFile, Settings};
-use refrain_engine::{Service, objection, prompt_limit};
+use refrain_engine::{Service, objection, own_model, prompt_limit};
 
 use crate::error::{Message, RequestError};
 use crate::options::begin::BeginArgs;
@@ -77,7 +77,8 @@ pub fn folder(context: &Context, named: Option<&Utf8Path>) -> Result<Utf8PathBuf
     match dir.is_dir() {
         true => Ok(dir),
         false => {
-            let error = Message::from("--working-dir ").then(format!("{dir}: there is no such folder"));
+            let error = Message::from("--working-dir ")
+                .then(format!("{dir}: there is no such folder; accepted: a folder that exists"));
             Err(RequestError::usage(error))
         }
     }
@@ -353,7 +354,8 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
                 .hint("--agent-arg passes an argument of its own"));
         }
     }
-    let model = args.model.clone().or_else(|| start.model.clone());
+    // What the command says is what is used: no adapter adds an argument that is there.
+    let model = own_model(kind, &words).or_else(|| args.model.clone()).or_else(|| start.model.clone());
     let permissions = args.permissions.map(Permissions::from).or(start.permissions.filter(|_| tellable));
     let mut env = start.env.clone();
     let valued =
@@ -431,9 +433,9 @@ fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(),
                 false => Message::from(format!("{}: ", who(false, settings, name))).then(refusal),
             });
             let error = error.hint(if agent.kind.streams() {
-                "--max-tokens can be kept; --max-cost too, with --model and a price for that model in the configuration"
+                "accepted: --max-tokens; --max-cost too, with --model and a price for that model in the configuration"
             } else {
-                "--max-tokens can be kept with known agents, --max-cost with some"
+                "accepted: --max-iterations and --max-duration; --max-tokens with known agents, --max-cost with some"
             });
             if is_option { error } else { error.hint(Message::own(&format!("--{name} none takes it back"))) }
         })?;

@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Ask;
-use refrain_core::sandbox::{Host, Mechanism, SandboxMode, SandboxSpec, temporary_folder};
+use refrain_core::sandbox::{Host, Mechanism, SandboxMode, SandboxSpec, hidden_repository};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::Sandbox;
 use refrain_engine::sandbox::{AGENT, Cause, HiddenPath, NoSandbox, Registries, leads_through};
@@ -29,9 +29,7 @@ pub(crate) fn of(
         let error = "--sandbox-host and --sandbox-localhost have no effect with --sandbox=files, which does not limit the network";
         return Err(RequestError::usage(error).hint("leave them out, or use --sandbox"));
     }
-    if mode == SandboxMode::Files
-        && let Some(folder) = temporary_folder(&spec.project)
-    {
+    if let Some(folder) = hidden_repository(mode, &spec.project) {
         let error = format!(
             "--sandbox=files hides {folder}, and git in it could not read the repository {}; accepted: a repository elsewhere",
             spec.project

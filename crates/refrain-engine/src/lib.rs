@@ -61,7 +61,7 @@ pub use plugin::{PluginChange, PluginWork};
 pub use refrain_agents::acp::Bridge as AcpBridge;
 pub use refrain_agents::generic::{NoProgram, prompt_limit};
 pub use refrain_agents::hook;
-pub use refrain_agents::output_parser::{ladder, objection};
+pub use refrain_agents::output_parser::{ladder, objection, own_model, without_model};
 pub use refrain_forge::http;
 pub use refrain_git::GitError;
 pub use refrain_proc::detach::{DetachedRunner, READY as DETACHED_READY, leave_terminal};

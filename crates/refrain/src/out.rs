@@ -78,8 +78,16 @@ pub(crate) fn print_part(text: &str) -> bool {
     is_printed(out.write_all(shown(text, &std::io::stdout()).as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Prints on standard error what failed and what to do next; returns the exit code.
+/// Prints on standard error what failed and what to do next; returns the exit code. A usage error is one line, with
+/// the commands to choose from, if there are several, below it (contract.md).
 pub(crate) fn report(error: &RequestError) -> ExitCode {
+    if error.code() == Code::Usage {
+        let line = error.line();
+        let line = line.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+        tell_line("", &format!("refrain: {line}"));
+        error.choices().iter().for_each(|choice| tell_line("  ", choice));
+        return error.code().into();
+    }
     let message = error.message();
     let mut lines = message.lines().map(str::trim_end).filter(|line| !line.is_empty());
     tell_line("", &format!("refrain: {}", lines.next().unwrap_or_default()));

@@ -53,7 +53,7 @@ pub(crate) fn refusal(error: &clap::Error, mut definition: Command) -> Option<Re
     } else {
         refusal.hint(format!("did you mean {}?", meant.join(" or ")))
     };
-    Some(refusal.hint(format!("{path} --help lists all verbs")))
+    Some(refusal.hint(format!("accepted: what {path} --help lists")))
 }
 
 /// The command whose verb is unknown, and the words that lead to it.

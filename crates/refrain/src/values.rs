@@ -219,9 +219,9 @@ pub(crate) fn print_damaged(
 pub(crate) fn several(verb: &str, kind: &str, found: &[(&LoopId, String)]) -> RequestError {
     let error = RequestError::usage(format!("{} needs an ID: {} {kind} match", bare(verb), found.len()));
     let error = match found.len() {
-        0..=SHOWN => error,
-        _ => error.hint("the last of them; refrain list shows all:"),
+        0..=SHOWN => error.hint("accepted: one of these"),
+        _ => error.hint("accepted: one of these, or another that refrain list shows"),
     };
     let shown = found.iter().take(SHOWN);
-    shown.fold(error, |error, (id, how)| error.hint(format!("{verb} {id}   {how}")))
+    shown.fold(error, |error, (id, how)| error.choice(format!("{verb} {id}   {how}")))
 }

@@ -3,6 +3,8 @@ use refrain_core::spec::Permissions;
 use crate::adapter::{Call, Launch};
 use crate::args::{self, Last, UserArgs};
 
+pub(super) const MODEL: [&str; 1] = ["--model"];
+
 /// Tools that `auto` allows without a question: edit files and run commands. Reading is always allowed.
 const TOOLS: &str = "Bash,Edit,Write,NotebookEdit";
 /// The tools of a judge, and those that it does not get even if they are allowed in general.
@@ -56,7 +58,7 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
         args::add(&mut launch, given, &["--max-budget-usd"], Some(&f64::from(budget).to_string()));
     }
     if let Some(model) = &agent.model {
-        args::add(&mut launch, given, &["--model"], Some(model));
+        args::add(&mut launch, given, &MODEL, Some(model));
     }
     launch.argv.extend(agent.args.iter().cloned());
     args::hand_over(call, &mut launch, Last::Word, Last::Word);

@@ -33,6 +33,10 @@ impl Adapter for Claude {
         true
     }
 
+    fn model_flags(&self) -> &'static [&'static str] {
+        &launch::MODEL
+    }
+
     fn checkup(&self) -> Option<&'static dyn Checkup> {
         Some(&Claude)
     }

@@ -5,6 +5,8 @@ use refrain_core::spec::Permissions;
 use crate::adapter::{Call, Launch};
 use crate::args::{self, Last, UserArgs};
 
+pub(super) const MODEL: [&str; 2] = ["-m", "--model"];
+
 /// Flags of the program itself and of `exec` that take a value, which must not be taken for the subcommand.
 const VALUED: [&str; 24] = [
     "-c",
@@ -64,8 +66,8 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     // The user who started the loop has decided that this folder may be worked in.
     args::add(&mut launch, given, &["--skip-git-repo-check"], None);
     allow(call, given, &mut launch);
-    if let Some(model) = agent.model.as_deref().filter(|_| !configures(given, "model")) {
-        args::add(&mut launch, given, &["-m", "--model"], Some(model));
+    if let Some(model) = agent.model.as_deref().filter(|_| configured(given, "model").is_none()) {
+        args::add(&mut launch, given, &MODEL, Some(model));
     }
     if let Some(schema) = call.schema {
         args::add(&mut launch, given, &["--output-schema"], Some(schema.file.as_str()));
@@ -102,13 +104,13 @@ pub(crate) fn begin_anew(args: &mut Vec<String>) {
 }
 
 fn allow(call: &Call<'_>, given: UserArgs<'_>, launch: &mut Launch) {
-    let is_sandbox_theirs = given.has(&SANDBOX) || configures(given, "sandbox_mode");
+    let is_sandbox_theirs = given.has(&SANDBOX) || configured(given, "sandbox_mode").is_some();
     match call.spec.agent.permissions {
         Permissions::Auto => {
             if !is_sandbox_theirs {
                 launch.argv.extend(["--sandbox", "workspace-write"].map(str::to_owned));
             }
-            if !given.has(&APPROVAL) && !configures(given, "approval_policy") {
+            if !given.has(&APPROVAL) && configured(given, "approval_policy").is_none() {
                 launch.argv.extend(["-c", "approval_policy=\"never\""].map(str::to_owned));
             }
         }
@@ -125,8 +127,14 @@ fn allow(call: &Call<'_>, given: UserArgs<'_>, launch: &mut Launch) {
     }
 }
 
-/// Whether the user sets this key of the configuration on the command line.
-fn configures(given: UserArgs<'_>, key: &str) -> bool {
-    let mut set = given.values(&CONFIG);
-    set.any(|pair| pair.split_once('=').is_some_and(|(name, _)| name.trim() == key))
+/// The model that the user's arguments name: a flag counts before a key of the configuration.
+pub(super) fn own_model(given: UserArgs<'_>) -> Option<String> {
+    let named = given.values(&MODEL).last().or_else(|| configured(given, "model"))?;
+    Some(named.trim_matches(|c| c == '"' || c == '\'').to_owned())
+}
+
+/// The value of this key of the configuration, where the user sets it on the command line.
+fn configured<'a>(given: UserArgs<'a>, key: &str) -> Option<&'a str> {
+    let pairs = given.values(&CONFIG).filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim()).last()
 }

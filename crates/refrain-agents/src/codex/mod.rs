@@ -16,6 +16,7 @@ mod wire;
 pub(crate) use launch::begin_anew;
 
 use crate::adapter::{Adapter, Call, Clock, Launch, StreamDecoder};
+use crate::args::UserArgs;
 use crate::checkup::Checkup;
 
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,14 @@ impl Adapter for Codex {
 
     fn takes_schema(&self) -> bool {
         true
+    }
+
+    fn model_flags(&self) -> &'static [&'static str] {
+        &launch::MODEL
+    }
+
+    fn own_model(&self, args: &[String]) -> Option<String> {
+        launch::own_model(UserArgs::new(args))
     }
 
     fn checkup(&self) -> Option<&'static dyn Checkup> {

@@ -11,6 +11,7 @@ use crate::checkup::Checkup;
 /// The flag of the output format, and the required value.
 const FORMAT: [&str; 2] = ["--output-format", "-o"];
 const STREAM: &str = "stream-json";
+const MODEL: [&str; 2] = ["--model", "-m"];
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gemini;
@@ -26,7 +27,7 @@ impl Adapter for Gemini {
         let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
         args::add(&mut launch, given, &FORMAT, Some(STREAM));
         if let Some(model) = &agent.model {
-            args::add(&mut launch, given, &["--model", "-m"], Some(model));
+            args::add(&mut launch, given, &MODEL, Some(model));
         }
         args::set_env(call, &mut launch, &[("GEMINI_CLI_NO_RELAUNCH", "true")]);
         allow(call, given, &mut launch);
@@ -41,6 +42,10 @@ impl Adapter for Gemini {
 
     fn objection(&self, args: &[String]) -> Option<String> {
         UserArgs::new(args).objection("gemini", &FORMAT, STREAM)
+    }
+
+    fn model_flags(&self) -> &'static [&'static str] {
+        &MODEL
     }
 
     fn checkup(&self) -> Option<&'static dyn Checkup> {

@@ -8,6 +8,7 @@ use crate::checkup::Checkup;
 /// The flag of the output format, and the required value.
 const FORMAT: [&str; 1] = ["--format"];
 const STREAM: &str = "json";
+const MODEL: [&str; 2] = ["--model", "-m"];
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenCode;
@@ -30,7 +31,7 @@ impl Adapter for OpenCode {
         launch.argv.push("run".to_owned());
         args::add(&mut launch, given, &FORMAT, Some(STREAM));
         if let Some(model) = &agent.model {
-            args::add(&mut launch, given, &["--model", "-m"], Some(model));
+            args::add(&mut launch, given, &MODEL, Some(model));
         }
         allow(call, given, &mut launch);
         launch.argv.extend(after.iter().cloned());
@@ -46,6 +47,10 @@ impl Adapter for OpenCode {
 
     fn objection(&self, args: &[String]) -> Option<String> {
         UserArgs::new(args).objection("opencode", &FORMAT, STREAM)
+    }
+
+    fn model_flags(&self) -> &'static [&'static str] {
+        &MODEL
     }
 
     fn checkup(&self) -> Option<&'static dyn Checkup> {

@@ -191,6 +191,12 @@ fn the_model_is_asked_for_once() {
         spec.agent.permissions = Agent;
         spec.agent.model = Some("big".to_owned());
         assert_eq!(launch(agent, &spec, |_| {}).argv.join(" "), *expected);
+        let own = adapter(agent).own_model(&spec.agent.args);
+        let named = own.unwrap_or_else(|| "big".to_owned());
+        assert!(
+            expected.contains(&named) && (named == "big") == expected.contains("big"),
+            "{agent} {args:?}"
+        );
     }
 }
 

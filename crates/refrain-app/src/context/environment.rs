@@ -18,7 +18,9 @@ pub fn read(dir: Option<Utf8PathBuf>, version: &str) -> Result<Context, RequestE
         .map_err(|path| RequestError::usage(format!("{}: only UTF-8 paths are accepted", path.display())))?;
     let dir = dir.map_or(here.clone(), |dir| here.join(dir));
     if !dir.is_dir() {
-        return Err(RequestError::usage(format!("-C {dir}: there is no such folder")));
+        return Err(RequestError::usage(format!(
+            "-C {dir}: there is no such folder; accepted: a folder that exists"
+        )));
     }
     let path = |name| std::env::var(name).ok().map(Utf8PathBuf::from).filter(|path| path.is_absolute());
     let home = |name, below| {

@@ -3,7 +3,7 @@
 
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, PromptMode};
 use refrain_engine::config::{Command, Settings};
-use refrain_engine::objection;
+use refrain_engine::{objection, own_model, without_model};
 
 use crate::error::{Message, RequestError};
 
@@ -41,7 +41,7 @@ pub fn agent(
     args.extend(configured.and_then(|agent| agent.args.clone()).unwrap_or_default());
     let mut env = worker.env.clone();
     env.extend(configured.iter().flat_map(|agent| agent.env.clone()));
-    let model = configured.and_then(|agent| agent.model.clone());
+    let model = own_model(kind, &args).or_else(|| configured.and_then(|agent| agent.model.clone()));
     Ok(AgentSpec {
         kind,
         program,
@@ -70,7 +70,8 @@ pub fn with_model(
         );
     }
     let price = settings.price(model);
-    Ok(AgentSpec { model: Some(model.to_owned()), price, ..worker.clone() })
+    let args = without_model(worker.kind, &worker.args);
+    Ok(AgentSpec { model: Some(model.to_owned()), price, args, ..worker.clone() })
 }
 
 /// An agent that judges, said as the name of an agent or as a command; the worker if nothing is said. It is to keep the
@@ -90,13 +91,15 @@ pub fn judge(
         Some(command) => {
             let Command { program, args } =
                 command.parse().map_err(|error| RequestError::usage(format!("{who}: {error}")))?;
+            let kind = AgentKind::of_program(&program);
+            let model = own_model(kind, &args);
             AgentSpec {
-                kind: AgentKind::of_program(&program),
+                kind,
                 program,
                 args,
                 prompt_mode: PromptMode::Auto,
-                model: None,
-                price: None,
+                price: model.as_deref().and_then(|model| settings.price(model)),
+                model,
                 output_format: OutputFormat::Auto,
                 ..worker.clone()
             }

@@ -19,7 +19,7 @@ pub struct Template(String);
 /// Why a text is no [`Template`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    #[error("a template cannot be empty")]
+    #[error("a template cannot be empty; accepted: text, and placeholders such as {{loop}}")]
     Empty,
     #[error(
         "{{{0}}} stands for nothing; accepted: {{loop}} and {{timestamp}}, in a message also {{iteration}}, {{max}} and {{summary}}"
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_template_that_cannot_be_filled_is_refused_when_it_is_read() {
         for (template, complaint) in [
-            (" ", "a template cannot be empty"),
+            (" ", "a template cannot be empty; accepted: text, and placeholders such as {loop}"),
             (
                 "{iteratoin}",
                 "{iteratoin} stands for nothing; accepted: {loop} and {timestamp}, in a message also {iteration}, {max} and {summary}",

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GlobError {
-    #[error("a glob cannot be empty; `**` means every path")]
+    #[error(
+        "a glob cannot be empty; accepted: a path or a pattern, such as `tests/**`; `**` means every path"
+    )]
     Empty,
     #[error("{0:?} lies outside the worktree; a glob is seen from the worktree's top, without `..`")]
     Outside(String),

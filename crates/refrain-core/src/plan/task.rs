@@ -21,7 +21,7 @@ pub struct TaskId(String);
 
 /// A text that is no [`TaskId`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no task id: 1 to {max} letters, digits, `_`, `:`, `.` and `-`", max = TaskId::MAX)]
+#[error("{0:?} is no task id; accepted: 1 to {max} letters, digits, `_`, `:`, `.` and `-`", max = TaskId::MAX)]
 pub struct TaskIdError(String);
 
 impl TaskId {

@@ -151,9 +151,18 @@ fn a_link_or_repository_in_place_of_a_folder_hides_its_content(
 }
 
 #[rstest]
-#[case::empty("", "a glob cannot be empty; `**` means every path")]
-#[case::only_the_top("./", "a glob cannot be empty; `**` means every path")]
-#[case::root("/", "a glob cannot be empty; `**` means every path")]
+#[case::empty(
+    "",
+    "a glob cannot be empty; accepted: a path or a pattern, such as `tests/**`; `**` means every path"
+)]
+#[case::only_the_top(
+    "./",
+    "a glob cannot be empty; accepted: a path or a pattern, such as `tests/**`; `**` means every path"
+)]
+#[case::root(
+    "/",
+    "a glob cannot be empty; accepted: a path or a pattern, such as `tests/**`; `**` means every path"
+)]
 #[case::above(
     "../x",
     "\"../x\" lies outside the worktree; a glob is seen from the worktree's top, without `..`"

@@ -16,7 +16,7 @@ use git::{
 };
 use places::{CACHES, HIDDEN, HIDDEN_OF_SYSTEM, PRIVATE, SHARED_MEMORY, SHOWN_OF_SYSTEM, SHOWN_TO_RESOLVE};
 
-use super::{Bounds, Host, Mechanism, SandboxSpec, agent_hosts};
+use super::{Bounds, Host, Mechanism, SandboxMode, SandboxSpec, agent_hosts};
 use crate::spec::AgentKind;
 
 /// A kind of process of a loop.
@@ -40,10 +40,12 @@ impl Role {
     }
 }
 
-/// The folder for temporary files that holds `path`: no program in a sandbox sees the machine's own.
+/// The folder for temporary files that holds the repository, if that is hidden with it: no program in a sandbox sees the
+/// machine's own, and only namespaces can show a part of it.
 #[must_use]
-pub fn temporary_folder(path: &Utf8Path) -> Option<&'static str> {
-    PRIVATE.into_iter().find(|folder| path.starts_with(folder))
+pub fn hidden_repository(mode: SandboxMode, repository: &Utf8Path) -> Option<&'static str> {
+    let is_hidden = mode == SandboxMode::Files;
+    PRIVATE.into_iter().find(|folder| is_hidden && repository.starts_with(folder))
 }
 
 /// The places of one loop on this machine. All paths are absolute.

@@ -489,6 +489,47 @@ fn private_addresses_are_distinguished_from_public_ones(#[case] address: &str, #
     assert_eq!(is_public(address.parse().unwrap()), expected);
 }
 
+#[rstest]
+#[case(SandboxMode::Files, "/tmp/shop", Some("/tmp"))]
+#[case(SandboxMode::Files, "/var/tmp/shop", Some("/var/tmp"))]
+#[case(SandboxMode::Files, "/tmpfiles/shop", None)]
+#[case(SandboxMode::Files, "/home/ada/shop", None)]
+#[case(SandboxMode::On, "/tmp/shop", None)]
+#[case(SandboxMode::Auto, "/tmp/shop", None)]
+#[case(SandboxMode::Off, "/tmp/shop", None)]
+fn files_alone_hide_a_repository_below_tmp(
+    #[case] mode: SandboxMode,
+    #[case] project: &str,
+    #[case] folder: Option<&str>,
+) {
+    assert_eq!(hidden_repository(mode, project.into()), folder);
+}
+
+#[rstest]
+#[case("127.0.0.1", true)]
+#[case("10.1.2.3", true)]
+#[case("172.16.0.1", true)]
+#[case("172.32.0.1", false)]
+#[case("192.168.1.1", true)]
+#[case("169.254.169.254", true)]
+#[case("100.64.0.1", true)]
+#[case("100.127.255.255", true)]
+#[case("100.128.0.1", false)]
+#[case("0.0.0.0", true)]
+#[case("1.1.1.1", false)]
+// Not public, and on no network of this machine: a proxy may give it to any name.
+#[case("198.18.0.1", false)]
+#[case("::1", true)]
+#[case("::", true)]
+#[case("fe80::1", true)]
+#[case("fd00::1", true)]
+#[case("::ffff:192.168.1.1", true)]
+#[case("::ffff:1.1.1.1", false)]
+#[case("2606:4700::1111", false)]
+fn addresses_of_the_users_own_network_are_known(#[case] address: &str, #[case] expected: bool) {
+    assert_eq!(is_of_own_network(address.parse().unwrap()), expected);
+}
+
 #[test]
 fn the_link_to_a_git_folder_stays_as_it_is() {
     let nowhere = Places { git: None, ..places() };

@@ -161,16 +161,7 @@ impl<'a> PlanDrive<'a> {
                 continue;
             }
             match step {
-                PlanStep::TakeTasks => {
-                    let mut statuses = self.statuses.clone();
-                    let (statuses, event) = blocking(move || {
-                        let event = statuses.read();
-                        (statuses, event)
-                    })
-                    .await;
-                    self.statuses = statuses;
-                    self.record(event)?;
-                }
+                PlanStep::TakeTasks => self.take_tasks().await?,
                 PlanStep::TakeBase => {
                     let landing = self.landing.clone();
                     let state = self.driver.journal.state().clone();
@@ -208,6 +199,17 @@ impl<'a> PlanDrive<'a> {
         }
     }
 
+    async fn take_tasks(&mut self) -> Result<(), EngineError> {
+        let mut statuses = self.statuses.clone();
+        let (statuses, event) = blocking(move || {
+            let event = statuses.read();
+            (statuses, event)
+        })
+        .await;
+        self.statuses = statuses;
+        self.record(event)
+    }
+
     fn live(&self) -> PlanLive {
         PlanLive {
             driven: self.driven.iter().chain(self.begun.iter().map(|(_, id, _)| id)).cloned().collect(),
@@ -239,6 +241,11 @@ impl<'a> PlanDrive<'a> {
     async fn release(mut self) -> Result<PlanState, EngineError> {
         self.write_statuses().await?;
         self.commit().await?;
+        // A process that changes the file from now on finds the end on disk, and waits for the lock to have it read.
+        if !self.driver.journal.state().is_final() && self.statuses.is_changed() {
+            self.take_tasks().await?;
+            self.commit().await?;
+        }
         let Self { driver, service, landing, mut tidying, .. } = self;
         while tidying.join_next().await.is_some() {}
         let last = move |service: &Service, state: &PlanState| match state.is_final() {

@@ -18,6 +18,7 @@ use super::runner::PlanRunner;
 use super::statuses::Statuses;
 use crate::driver::lifecycle::pin_programs;
 use crate::git_steps::repository;
+use crate::service::lock_at_rest;
 use crate::{EngineError, LoopRequest, Service, now};
 
 impl Service {
@@ -201,9 +202,10 @@ impl Service {
         Ok((dir, file))
     }
 
-    /// Reads the task file into a plan without a runner; a runner sees by itself that the file has changed.
+    /// Reads the task file into a plan without a runner; a runner sees by itself that the file has changed. One that
+    /// has recorded the end does not look again: it is waited for.
     fn take_tasks(&self, dir: LoopDir) -> Result<(), EngineError> {
-        let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(()) };
+        let Some(_lock) = lock_at_rest::<PlanState>(&dir)? else { return Ok(()) };
         let mut journal: Journal<PlanState> = Journal::open(dir, now())?;
         Statuses::around(self, &mut journal, |_| Ok(()))
     }

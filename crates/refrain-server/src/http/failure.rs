@@ -99,7 +99,7 @@ impl From<Refusal> for Failure {
             RefusalKind::Conflict => StatusCode::CONFLICT,
             RefusalKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let error = refusal.to_string().replace("; loop_list shows what there is", "");
+        let error = refusal.without_tools();
         Self { parameter: refusal.parameter(), ..Self::new(status, error) }
     }
 }

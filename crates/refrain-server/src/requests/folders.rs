@@ -176,7 +176,7 @@ impl RequestHandler {
 
     /// The project with this loop or plan; if several have the id, the workspace decides.
     pub(crate) fn of_loop(&self, id: &str, workspace: Option<&str>) -> Result<(Service, LoopId), Refusal> {
-        let id: LoopId = id.parse().map_err(|error| Refusal::new(format!("loop_id {id}: {error}")))?;
+        let id: LoopId = id.parse().map_err(|error| Refusal::new(format!("loop {id}: {error}")))?;
         let services = match workspace {
             Some(_) => vec![self.service(&self.folder(workspace)?)?],
             None => self.services(),
@@ -195,7 +195,8 @@ impl RequestHandler {
             [..] => {
                 let places: Vec<_> = found.iter().map(|service| service.project().root.as_str()).collect();
                 let places = places.join(" and ");
-                Err(Refusal::new(format!("loop_id {id}: there is one in {places}; workspace says which")))
+                let error = format!("loop {id}: there is one in {places}");
+                Err(Refusal::new(error).with_tools("workspace says which"))
             }
         }
     }

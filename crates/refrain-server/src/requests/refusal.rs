@@ -9,6 +9,10 @@ use refrain_engine::{EngineError, chain};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     text: String,
+    /// What to type next on a command line.
+    commands: Vec<String>,
+    /// The same for an agent that calls tools.
+    tools: Option<&'static str>,
     kind: RefusalKind,
     /// The parameter that it is about, if it names one.
     parameter: Option<&'static str>,
@@ -32,9 +36,22 @@ impl Refusal {
     }
 
     pub(crate) fn of(kind: RefusalKind, text: impl AsRef<str>) -> Self {
-        // The text may quote untrusted input.
-        let text = printable(text.as_ref()).split_whitespace().collect::<Vec<_>>().join(" ");
-        Self { text, kind, parameter: None }
+        Self { text: one_line(text.as_ref()), commands: Vec::new(), tools: None, kind, parameter: None }
+    }
+
+    /// Names the tool, or its parameter, that helps.
+    pub(crate) fn with_tools(self, tools: &'static str) -> Self {
+        Self { tools: Some(tools), ..self }
+    }
+
+    /// The error where no tools are called: the browser, and programs that use the API.
+    pub(crate) fn without_tools(&self) -> String {
+        Self { tools: None, ..self.clone() }.to_string()
+    }
+
+    /// The error alone, for a surface that has words of its own for what to do next.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     pub(crate) fn about(self, parameter: &'static str) -> Self {
@@ -52,25 +69,37 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.text)?;
+        let commands = self.commands.iter().map(String::as_str);
+        commands.chain(self.tools).try_for_each(|next| write!(f, "; {next}"))
     }
+}
+
+/// A text that may quote untrusted input.
+fn one_line(text: &str) -> String {
+    printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl From<EngineError> for Refusal {
     fn from(error: EngineError) -> Self {
-        let meant = match &error {
-            EngineError::NoLoop { nearest: Some(nearest), .. } => format!("; did you mean {nearest}?"),
-            EngineError::NoLoop { nearest: None, .. } => "; loop_list shows what there is".to_owned(),
-            _ => String::new(),
+        let (meant, tools) = match &error {
+            EngineError::NoLoop { nearest: Some(nearest), .. } => {
+                (format!("; did you mean {nearest}?"), None)
+            }
+            EngineError::NoLoop { nearest: None, .. } => {
+                (String::new(), Some("loop_list shows what there is"))
+            }
+            _ => (String::new(), None),
         };
         let kind = match &error {
             EngineError::NoLoop { .. } | EngineError::NoPlan { .. } | EngineError::TaskGone(_) => {
                 RefusalKind::NotFound
             }
             EngineError::IsPlan(_) | EngineError::IsLoop(_) => RefusalKind::Asked,
-            EngineError::Refused { why: refrain_core::Refusal::SteeringTooLong { .. }, .. } => {
-                RefusalKind::Asked
-            }
+            EngineError::Refused {
+                why: refrain_core::Refusal::SteeringTooLong { .. } | refrain_core::Refusal::NotALoop,
+                ..
+            } => RefusalKind::Asked,
             EngineError::Journal(_)
             | EngineError::Disk(_)
             | EngineError::Catalog(_)
@@ -79,7 +108,7 @@ impl From<EngineError> for Refusal {
             | EngineError::Git(_) => RefusalKind::Failed,
             _ => RefusalKind::Conflict,
         };
-        Self::of(kind, format!("{}{meant}", chain(&error)))
+        Self { tools, ..Self::of(kind, format!("{}{meant}", chain(&error))) }
     }
 }
 
@@ -92,6 +121,11 @@ impl From<RequestError> for Refusal {
             _ => RefusalKind::Conflict,
         };
         let parameter = error.options().find_map(remote::parameter);
-        Self { parameter, ..Self::of(kind, error.line_with(remote::parameter)) }
+        let (message, hints) = error.parts_with(remote::parameter);
+        let (commands, more): (Vec<_>, Vec<_>) =
+            hints.into_iter().partition(|hint| hint.contains("refrain "));
+        let text = std::iter::once(message).chain(more).collect::<Vec<_>>().join("; ");
+        let commands = commands.iter().map(|hint| one_line(hint)).collect();
+        Self { parameter, commands, ..Self::of(kind, text) }
     }
 }

@@ -15,7 +15,7 @@ use super::command_parser::{HELP, SlackRequest};
 use super::envelope::Request;
 use super::render::{escaped, said};
 use super::{SlackWorkspace, run_blocking};
-use crate::requests::{AnswerResult, List, LoopParams, LoopView, Refusal, Steer, Stop};
+use crate::requests::{AnswerResult, List, LoopParams, LoopView, Refusal, RefusalKind, Steer, Stop};
 
 const TRIES: u32 = 4;
 const MOST_LISTED: usize = 20;
@@ -111,7 +111,7 @@ impl SlackWorkspace {
                 .await
             }
         };
-        done.unwrap_or_else(|refusal| Some(format!("Refused: {}", escaped(&refusal.to_string()))))
+        done.unwrap_or_else(|refusal| Some(refused(&refusal)))
     }
 
     /// Starts a loop whose name is derived from the user, place and time of the request: a repeated request finds the
@@ -211,6 +211,16 @@ impl SlackWorkspace {
             rest *= 2;
         }
     }
+}
+
+/// A refusal in words of Slack, where no command line, tool or form is at hand.
+fn refused(refusal: &Refusal) -> String {
+    let next = match refusal.kind() {
+        RefusalKind::NotFound => "; `list` shows which there are",
+        RefusalKind::Conflict => "; `status ID` says how it stands",
+        RefusalKind::Asked | RefusalKind::Failed => "",
+    };
+    format!("Refused: {}{next}", escaped(refusal.text()))
 }
 
 /// That a button is the one of the loop that it names.

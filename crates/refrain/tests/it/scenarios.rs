@@ -26,7 +26,7 @@ scenarios! {
     adapters: clean_environment configured_modes context_file context_of_a_failure contract_variables
         cost_of_critic critique echoed_prompt exact exported_variable failing_critic idle_runs
         invalid_stuck_options long_prompt maximum mentions mentions_with_gate mode_prompts no_promise
-        other_failures own_prompt promise promise_after_words promise_and_gate prompt_modes prompt_sources
+        other_failures own_model own_prompt promise promise_after_words promise_and_gate prompt_modes prompt_sources
         state_file stuck stuck_agent stuck_asks stuck_switches stuck_threshold summaries unchanged_files;
     approval: agents answer edited exact_number failed_gates no_iteration_left refused_options sent_back
         sessions_and_plans waits;

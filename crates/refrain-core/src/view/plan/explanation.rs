@@ -109,6 +109,7 @@ fn blocked(state: &PlanState) -> String {
         return format!("what landed could not be handed over: {why}");
     }
     match waiting(state).next() {
+        _ if is_settled(state) => "what it waited for is settled: it can continue".to_owned(),
         Some(task) => match waiting(state).count() - 1 {
             0 => waited_for(state, task),
             more => {
@@ -125,6 +126,11 @@ fn stopped(state: &PlanState) -> impl Iterator<Item = &TaskState> {
 
 fn waiting(state: &PlanState) -> impl Iterator<Item = &TaskState> {
     state.tasks.iter().filter(|task| matches!(task.stage, Stage::Waiting(_)) && task.is_hopeless)
+}
+
+/// Whether a task can begin by now: since the plan stopped, it was tuned, added or retried.
+fn is_settled(state: &PlanState) -> bool {
+    state.tasks.iter().any(|task| matches!(task.stage, Stage::Waiting(_)) && !task.is_hopeless)
 }
 
 /// The tasks that their file took off the plan although they are not done.
@@ -208,6 +214,9 @@ fn unblocked(state: &PlanState, resume: &str) -> String {
     }
     if stopped(state).next().is_some() || state.handover.refused.is_some() {
         return format!("mend that, then {resume}");
+    }
+    if is_settled(state) {
+        return resume.to_owned();
     }
     let is_retried = |task: &&TaskState| state.edit(&task.card.id, TaskEdit::Retry).is_ok();
     let mut before = waiting(state).flat_map(|task| unmet(state, task));

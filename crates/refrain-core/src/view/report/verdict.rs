@@ -9,7 +9,7 @@ use crate::signature::{Remedy, Signatures};
 pub struct Verdict {
     /// The loop.
     pub id: LoopId,
-    /// Whether every byte of the journal is as it was written.
+    /// Whether every byte of the journal is as it was written; those of a torn tail are no record, and do not count.
     pub intact: bool,
     /// How many records stand and fit.
     pub records: u64,

@@ -11,6 +11,7 @@ use camino::Utf8PathBuf;
 use clap::{Subcommand, ValueEnum};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::event::{Ask, ClaimSource, End, Urgency};
+use refrain_core::prompt;
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState};
@@ -168,8 +169,18 @@ fn go_on(context: &Context, service: &Service, id: &LoopId, said: Option<&TurnRe
     match service.turn(&state, said, PATIENCE).map_err(failed)? {
         // This call waited for the verdict and returns it.
         Turn::Stopped(state) if waits && is_done(&state) => ended(Ok(*state)),
+        Turn::Under(state) if said.is_some() => Err(second(&state)),
         turn => say(id, turn),
     }
+}
+
+/// Another call ended the same turn at the same time: that one counts.
+fn second(state: &LoopState) -> (ExitCode, RequestError) {
+    let id = &state.spec.id;
+    let marker = prompt::marker(state, state.iteration);
+    let error = format!("another call ended this turn of {id} first; its next is under way: {marker}");
+    let hint = format!("nothing was counted twice; refrain status {id} shows it");
+    (REFUSED, RequestError::new(Code::Refused, error).hint(hint))
 }
 
 fn is_done(state: &LoopState) -> bool {
@@ -242,7 +253,8 @@ fn finish(
                 }
                 turn @ (Turn::Proving | Turn::Resting { .. }) => say(id, turn),
                 // It is not verified, and continues.
-                turn @ (Turn::Next { .. } | Turn::Under(_)) => say(id, turn).map(|_| REFUSED),
+                turn @ Turn::Next { .. } => say(id, turn).map(|_| REFUSED),
+                Turn::Under(state) => Err(second(&state)),
             }
         }
         Finish::MaxIterationsReached => ended(service.cap_in_session(id)),

@@ -27,7 +27,9 @@ pub(crate) struct Args {
 /// The id, which comes before the text.
 fn id(text: &str) -> Result<LoopId, String> {
     match text.contains(char::is_whitespace) {
-        true => Err("which loop? refrain steer ID TEXT; refrain list shows the names".to_owned()),
+        true => {
+            Err("which loop? accepted: the ID of a loop, then TEXT; refrain list shows the IDs".to_owned())
+        }
         false => text.parse::<LoopId>().map_err(|error| error.to_string()),
     }
 }

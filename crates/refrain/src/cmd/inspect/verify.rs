@@ -94,7 +94,8 @@ fn read(path: &Utf8Path, given: &Utf8Path) -> Result<ReportFile, RequestError> {
 /// What agrees, by kind; then one line for each difference.
 fn text(verdict: &Verdict) -> String {
     let Verdict { id, records, torn_bytes, checks, .. } = verdict;
-    let mut text = format!("{id}: {records} records, every byte as it was written\n");
+    let exact = if *torn_bytes > 0 { "each" } else { "every byte" };
+    let mut text = format!("{id}: {records} records, {exact} as it was written\n");
     match (verdict.signature.as_str(), verdict.signed) {
         ("", _) => {}
         (words, Some(false)) => {
@@ -103,7 +104,9 @@ fn text(verdict: &Verdict) -> String {
         (words, _) => text.push_str(&format!("  {}\n", printable(words))),
     }
     if *torn_bytes > 0 {
-        text.push_str(&format!("  its tail was torn: {torn_bytes} bytes of a last write are no record\n"));
+        text.push_str(&format!(
+            "  its tail was torn: {torn_bytes} bytes of a write that was cut off follow, and are no record\n"
+        ));
     }
     for subject in [Subject::File, Subject::Base, Subject::Tree, Subject::Commit, Subject::Report] {
         let of = |outcome| {

@@ -38,8 +38,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let meant = meant(&service, args)?;
     if args.all && !args.yes {
-        let error = format!("--all would forget {} for good", table::counted(meant.len()));
-        return Err(RequestError::usage(error).hint("--all --yes does; refrain memory export keeps a copy"));
+        let error = format!("--all: it would forget {} for good", table::counted(meant.len()));
+        let error = RequestError::usage(error).hint("accepted: --all --yes");
+        return Err(error.hint("refrain memory export keeps a copy"));
     }
     let gone = service.forget(&meant)?;
     out::print(&format!("{} forgotten\n", table::counted(gone)));

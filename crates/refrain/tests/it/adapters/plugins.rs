@@ -352,7 +352,7 @@ fn configured_home_folders_of_agents_are_used() {
 fn invalid_plugin_commands_are_refused() {
     let sandbox = sandbox();
     let cases: [(&[&str], &str); 5] = [
-        (&[], "a verb is missing; refrain plugin --help lists them"),
+        (&[], "a verb is missing; accepted: what refrain plugin --help lists"),
         (&["install"], "AGENT"),
         (&["install", "cursor"], "claude, codex, gemini and opencode"),
         (&["remove", "generic"], "claude, codex, gemini and opencode"),

@@ -78,3 +78,30 @@ fn a_loop_that_a_runner_drove_has_no_turn_that_tick_could_end() {
     assert_eq!(sandbox.status("job")["charged"], 0, "nothing was counted");
     drop(gate);
 }
+#[test]
+fn each_of_two_calls_at_once_gets_an_answer() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Make it.", "--max", "60", "--stuck-threshold", "50"]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let mut counted = 1;
+    for _ in 0..5 {
+        let calls: Vec<_> = (0..4).map(|_| sandbox.spawn(&["tick", "advance", "job"])).collect();
+        for call in calls {
+            let run = call.wait();
+            match run.code {
+                0 => {
+                    counted += 1;
+                    assert!(run.stdout.starts_with("[loop job iteration "), "{run:?}");
+                }
+                _ => {
+                    let refused = run.with_code(1);
+                    assert_eq!(refused.stdout, "");
+                    let told = "another call ended this turn of job first; its next is under way: [loop job";
+                    assert!(refused.stderr.contains(told), "{refused:?}");
+                }
+            }
+        }
+    }
+    assert_eq!(sandbox.status("job")["iteration"], counted);
+    sandbox.refrain(&["tick", "finish", "job", "cancelled"]).with_code(0);
+}

@@ -433,7 +433,7 @@ fn missing_publishing_requirements_are_reported_before_a_loop_begins() {
     let run = start(&["--open-pr"]).with_code(1);
     assert!(run.stderr.contains("none of them is for https://example.invalid/a/b.git"), "{run:?}");
     let run = start(&["--git-workflow", "publish"]).with_code(2);
-    assert!(run.stderr.contains("[possible values: none, commit, push, pr, pr-merge]"), "{run:?}");
+    assert!(run.stderr.contains("accepted: none, commit, push, pr, pr-merge"), "{run:?}");
     start(&["--git-workflow", "pr", "--pr-and-merge"]).with_code(2);
     assert!(!sandbox.root().join("notes/ran").exists());
 

@@ -17,6 +17,23 @@ const CASES: &[(&[&str], &[&str])] = &[
     (&["status", "--at", "origin"], &["status --at origin needs the ID", "refrain list --at origin"]),
     (&["verify", "--at", "origin"], &["verify --at origin needs the ID", "refrain list --at origin"]),
     (&["run", "task", "long.md", "-n", "1"], &["long.md cannot be read as a specification", "65536 bytes"]),
+    (
+        &["start", "--command", "true", "--max-cost", "5", "p"],
+        &["generic does not say what it costs", "accepted: --max-iterations"],
+    ),
+    (
+        &["start", "--command", "true", "--max-tokens", "5", "p"],
+        &["generic does not say what it uses", "accepted: --max-iterations"],
+    ),
+    (&["start", "--colour", "blue", "p"], &["'--colour'", "accepted: what refrain start --help lists"]),
+    (&["answer", "job"], &["<TEXT>", "accepted: what refrain answer --help lists"]),
+    (&["start", "--yes", "--yes", "p"], &["'--yes'", "accepted: once"]),
+    (&["start", "--yes=3", "p"], &["'--yes'", "accepted: the option alone"]),
+    (&["start", "--model", "", "p"], &["'--model <NAME>'", "accepted: a value that is not empty"]),
+    (&["start", "--commit-template", "", "p"], &["--commit-template", "accepted: text"]),
+    (&["plan", "check", "--plan", "."], &["is no regular file", "accepted: a plan in Markdown"]),
+    (&["plan", "add", "--after", "a/b", "x"], &["\"a/b\" is no task id", "accepted: 1 to 100"]),
+    (&["cancel", "job", "--all"], &["'[ID]'", "'--all'", "accepted: one of them"]),
     (&["resume", "job", "--max-cost", "free"], &["'free'", "--max-cost"]),
     (&["resume", "--from", "missing.json"], &["missing.json"]),
     (&["resume", "--state-file", "missing.json"], &["missing.json"]),
@@ -32,7 +49,7 @@ const CASES: &[(&[&str], &[&str])] = &[
     (&["pause", "Bad"], &["'Bad'", "a-z"]),
     (&["cancel", "Bad"], &["'Bad'", "a-z"]),
     (&["steer", "job", " "], &["TEXT"]),
-    (&["steer", "Hello there"], &["which loop? refrain steer ID TEXT"]),
+    (&["steer", "Hello there"], &["which loop? accepted: the ID of a loop, then TEXT"]),
     (&["report", "ID"], &["put the name of a loop or plan in place of ID", "refrain list"]),
     (&["archive", "Bad"], &["'Bad'", "a-z"]),
     (&["verify", "Bad"], &["'Bad'", "a-z"]),
@@ -76,6 +93,11 @@ const CASES: &[(&[&str], &[&str])] = &[
     (&["start", "--command", "true", "--gate-retries", "101", "p"], &["'101'", "0 to 100"]),
     (&["start", "--command", "true", "--stuck-threshold", "x", "p"], &["'x'", "1 to 100"]),
     (&["start", "--command", "true", "--sandbox-localhost", "0", "p"], &["'0'", "1 to 65535"]),
+    (&["memory", "forget", "--all"], &["--all", "for good", "accepted: --all --yes"]),
+    (
+        &["memory", "add", concat!("The token is ghp", "_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8.")],
+        &["looks like a secret", "accepted: the text without the secret"],
+    ),
     (&["memory", "list", "--kind", "rumour"], &["'rumour'", "fact"]),
     (&["memory", "add", "--importance", "11", "x"], &["'11'"]),
     (&["memory", "forget", "--loop", "Bad"], &["'Bad'", "a-z"]),
@@ -119,6 +141,9 @@ fn each_verb_refuses_a_bad_value_and_touches_nothing() {
         let mut say = |what: String| wrong.push(format!("{words:?}: {what}\n    {}", run.stderr.trim_end()));
         if run.code != 2 {
             say(format!("exit code {}", run.code));
+        }
+        if run.stderr.lines().count() != 1 {
+            say("it is not one line".to_owned());
         }
         // Words of Rust's own parsers.
         let rust = ["..=", "in string", "address syntax", "literal"];
@@ -201,7 +226,7 @@ fn verbs_with_codes_of_their_own_refuse_bad_values_too() {
     let sandbox = sandbox();
     let before = sandbox.snapshot();
     for (words, code, says) in [
-        (["tick"].as_slice(), 1, "a verb is missing; refrain tick --help lists them"),
+        (["tick"].as_slice(), 1, "a verb is missing; accepted: what refrain tick --help lists"),
         (&["tick", "finish", "job", "perhaps"], 1, "'perhaps'"),
         (&["tick", "begin", "/refrain:loop", "--args", "p", "--max", "0"], 1, "'0'"),
         (&["-C", "nowhere", "tick", "advance", "job"], 1, "nowhere"),

@@ -209,6 +209,25 @@ fn a_request_survives_a_deleted_inbox() {
 }
 
 #[test]
+fn a_task_that_is_added_while_the_plan_pauses_is_in_its_status() {
+    let (sandbox, _gate, session) = waiting();
+    sandbox.refrain(&["plan", "pause", "fx", "--now"]).with_code(0);
+    // Its runner is about to leave, or has left.
+    let ids = (0..5).map(|number| {
+        let title = format!("More {number}");
+        let added = sandbox.refrain(&["plan", "add", &title, "--name", "fx"]).with_code(0).stdout;
+        added.split_whitespace().nth(1).unwrap().to_owned()
+    });
+    let ids: Vec<String> = ids.collect();
+    session.wait().with_code(16);
+    let view = sandbox.refrain(&["plan", "status", "fx", "--json"]).with_code(0).json();
+    let known: Vec<_> = view["tasks"].as_array().unwrap().iter().map(|task| task["id"].clone()).collect();
+    for id in ids {
+        assert!(known.contains(&id.as_str().into()), "{id} is not in {known:?}");
+    }
+}
+
+#[test]
 fn a_signal_that_is_repeated_is_recorded_once_and_ends_the_agents_at_once() {
     let (sandbox, _gate, session) = waiting();
     session.signal(testkit::Signal::TERM);

@@ -178,6 +178,18 @@ fn slack_commands_are_answered_to_their_author() {
     slack.wait_for_told("U1", "`dance` is nothing that I know.");
     slack.command("U1", "C1", "start in elsewhere Mend it.");
     slack.wait_for_told("U1", "project elsewhere: accepted: project");
+    for (words, refused) in [
+        ("status gone", "no loop gone in "),
+        ("status gone", "; `list` shows which there are"),
+        (&format!("answer {id} Take B."), "; `status ID` says how it stands"),
+        ("status Bad", "Refused: loop Bad: "),
+    ] {
+        slack.command("U1", "C1", words);
+        slack.wait_for_told("U1", refused);
+    }
+    for told in slack.told("U1") {
+        assert!(!told.contains("loop_list") && !told.contains("refrain "), "{told}");
+    }
     slack.command("U2", "C1", &format!("stop {id}"));
     slack.wait_for_told("U2", "is asked to stop");
     sandbox.wait_for_status(&id, "cancelled");

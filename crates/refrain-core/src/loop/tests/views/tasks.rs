@@ -147,3 +147,24 @@ fn the_first_prompt_is_known_before_the_start_if_no_gate_fails() {
     let journal = Journal::of(spec).taken_over().obey().takes(0).starts();
     assert_eq!(prompt::assemble(&journal.state, Default::default()), first);
 }
+
+#[rstest]
+#[case::cancelled(End::Cancelled, true)]
+#[case::used_up(End::IterationCap, true)]
+#[case::stuck(End::Stuck, true)]
+#[case::paused(End::Paused, false)]
+#[case::without_a_login(End::Blocked { why: BlockReason::Login }, false)]
+#[case::out_of_money(End::BudgetExceeded { by: None }, false)]
+fn a_plan_retries_the_task_of_an_ended_loop_in_another(#[case] end: End, #[case] is_over: bool) {
+    let mut journal = Journal::ended(end);
+    assert_eq!(journal.state.over_for_plan(), None, "it is no task of a plan");
+    journal.state.spec.task = Some(task());
+    assert_eq!(journal.state.over_for_plan(), Some(&task()).filter(|_| is_over));
+}
+
+#[test]
+fn a_task_at_work_is_not_over_for_its_plan() {
+    let mut journal = Journal::running();
+    journal.state.spec.task = Some(task());
+    assert_eq!(journal.state.over_for_plan(), None);
+}

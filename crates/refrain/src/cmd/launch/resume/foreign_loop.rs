@@ -238,7 +238,7 @@ fn unchecked(file: &Utf8Path, check: &Check) -> RequestError {
         Check::Gates => "tests and a reviewer".to_owned(),
         Check::Command { key, .. } => format!("a command ({})", clip(key, SHOWN)),
     };
-    let error = format!("{file}: {by} checked its work there; add --gate CMD to check it here");
+    let error = format!("{file}: {by} checked its work there; accepted: --gate CMD, which checks it here");
     let error = RequestError::usage(error).hint(format!("refrain resume --from {file} --gate CMD"));
     match check {
         Check::Command { command, .. } => {

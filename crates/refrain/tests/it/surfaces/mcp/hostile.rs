@@ -95,7 +95,7 @@ fn a_workspace_lies_inside_with_links_followed() {
 
 #[rstest]
 #[case::an_unknown_loop("loop_status", json!({"loop_id": "nobody"}), "no loop nobody")]
-#[case::an_id_that_is_none("loop_status", json!({"loop_id": "../../etc"}), "loop_id ../../etc")]
+#[case::an_id_that_is_none("loop_status", json!({"loop_id": "../../etc"}), "loop ../../etc")]
 #[case::no_id("loop_stop", json!({}), "loop_id")]
 #[case::too_long_a_wait("loop_status", json!({"loop_id": "job", "wait_seconds": 601}), "wait_seconds 601")]
 #[case::nothing_to_say("loop_steer", json!({"loop_id": "job", "text": ""}), "text")]
@@ -140,6 +140,10 @@ fn a_client_that_sends_garbage_harms_nothing() {
     assert_eq!(raw.asks(2, "no/such/method", json!({}))["error"]["code"], -32601);
     assert_eq!(raw.asks(3, "tools/call", json!({"name": 7}))["error"]["code"], -32602);
     assert!(raw.asks(4, "tools/call", json!({"name": "loop_list", "arguments": [1]}))["error"].is_object());
+    // Parameters that no method has: each is answered by its id.
+    assert_eq!(raw.asks(6, "tools/call", json!([1]))["error"]["code"], -32602);
+    assert!(raw.asks(7, "tools/list", json!("x"))["result"].is_object(), "it needs none");
+    assert_eq!(raw.asks(8, "no/such/method", json!([]))["error"]["code"], -32601);
     // A line of 100 MB, which is never held as a whole.
     let part = vec![b'x'; 1 << 20];
     (0..100).for_each(|_| raw.says(&part));

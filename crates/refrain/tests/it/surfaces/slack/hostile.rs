@@ -38,7 +38,7 @@ fn a_slack_command_out_of_bounds_is_refused_in_plain_words() {
     slack.command("U1", "C1", "start");
     slack.wait_for_told("U1", "Refused: goal is empty");
     slack.command("U2", "C1", "stop ../../etc");
-    slack.wait_for_told("U2", "Refused: loop_id ../../etc");
+    slack.wait_for_told("U2", "Refused: loop ../../etc");
     slack.command("U2", "C1", "stop nobody");
     slack.wait_for_told("U2", "Refused: no loop nobody");
     slack.command("U1", "C1", "start in ../.. Mend it.");

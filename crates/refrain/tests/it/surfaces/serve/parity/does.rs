@@ -91,6 +91,10 @@ pub(super) fn export(world: &World, row: &Row) {
     let bad = world.at(row.route, "job") + "?format=toml";
     world.served.gets(&bad).with_status(400).says("format toml: accepted: json, synthex");
     world.served.gets(&world.at(row.route, "x")).with_status(400).says("x is a plan");
+    let route = |verb: &str| TABLE.iter().find(|row| row.verb == verb).unwrap().route;
+    world.served.posts(&world.at(route("take-back"), "x"), json!({})).with_status(400).says("x is a plan");
+    let tune = world.served.posts(&world.at(route("plan tune"), "job"), json!({"task": "1", "text": "Go."}));
+    tune.with_status(400).says("job is a loop; accepted: plans");
 }
 
 pub(super) fn verify(world: &World, row: &Row) {
