@@ -272,13 +272,18 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// The command line as a user would type it.
+    /// The command line as a user would type it: without the settings that Refrain gives git.
     pub fn command(&self) -> String {
-        std::iter::once(&self.program)
-            .chain(&self.args)
-            .map(|word| word.to_string_lossy())
-            .collect::<Vec<_>>()
-            .join(" ")
+        let is_git = Path::new(&self.program).file_name().is_some_and(|name| name == "git");
+        let mut args = self.args.as_slice();
+        while let [option, _, rest @ ..] = args
+            && is_git
+            && option == "-c"
+        {
+            args = rest;
+        }
+        let words = std::iter::once(&self.program).chain(args).map(|word| word.to_string_lossy());
+        words.collect::<Vec<_>>().join(" ")
     }
 
     /// Runs it to its end, with any exit code.

@@ -327,7 +327,20 @@ pub(crate) fn open(
     env: &[(OsString, OsString)],
     spec: &Spec,
 ) -> Result<Repository, GitError> {
+    check_link(folder, spec)?;
     Ok(pinned(Repository::open(folder, env)?, spec))
+}
+
+/// Refuses the loop's own worktree if it leads to its repository no more.
+pub(crate) fn check_link(folder: &Utf8Path, spec: &Spec) -> Result<(), GitError> {
+    match spec.git.checkout.is_own_worktree() && *folder == spec.worktree {
+        true => {
+            let project = Project::find(&spec.project).ok().filter(Project::is_repository);
+            let common_dir = project.as_ref().and_then(|project| project.data.parent());
+            refrain_git::check_link(folder, &spec.project, common_dir)
+        }
+        false => Ok(()),
+    }
 }
 
 /// The repository, whose git runs what was pinned for the loop. If there was no repository at the start, an agent made
@@ -426,6 +439,7 @@ pub(crate) fn restore(
     let worktree = &state.spec.worktree;
     // A crash while it was made anew left it half made.
     if !state.holds_worktree() || (worktree.exists() && !refrain_git::is_half_made(worktree)) {
+        check_link(worktree, &state.spec)?;
         return Ok(false);
     }
     let repository = open(&state.spec.project, env, &state.spec)?.with_sweeper(Some(sweeper));
@@ -443,14 +457,18 @@ pub(crate) fn settle(
     env: &[(OsString, OsString)],
     open: impl FnOnce() -> Result<Repository, GitError>,
 ) -> Result<Option<Repository>, EngineError> {
+    let opened = match open() {
+        Err(GitError::Missing(_)) if project.is_repository() => return Err(GitError::MissingHere.into()),
+        opened => opened,
+    };
     if !spec.git.needs_base() && !spec.proves() {
         // The error does not matter: such a loop has no other need of git.
-        let Ok(repository) = open() else { return Ok(None) };
+        let Ok(repository) = opened else { return Ok(None) };
         spec.git.before = repository.survey().ok().map(Box::new);
         let _ = pin(spec, &repository);
         return Ok(own_worktree(spec, repository));
     }
-    let repository = match open() {
+    let repository = match opened {
         // Gates can prove a plain folder too; then nothing names what they proved.
         Err(error @ (GitError::NotARepository(_) | GitError::Missing(_))) if !spec.protect.is_empty() => {
             return Err(EngineError::Unprotected(error));

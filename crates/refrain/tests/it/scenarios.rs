@@ -33,11 +33,13 @@ scenarios! {
     finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
         discard_secret discard_uncommitted discarded_branch earlier_changes editor fast_forward
         file_in_no_commit file_in_the_way finished_plan killed_merge locked_branch merge_with_commits merged_once
-        nothing_changed patch refused_answer refused_merges short_timeout;
-    lifecycle: agent_is_blocked archive churn completed depth detach folders grace grace_over
-        inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent
-        no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need taken_name time_cap
-        uncounted_state_file unknown_id unknown_verb way_out;
+        nothing_changed patch refused_answer refused_merges short_timeout
+        text_before_approval;
+    lifecycle: agent_is_blocked archive churn completed demo_without_end depth detach folders grace grace_over
+        inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent lost_link
+        moved_project
+        no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need taken_back taken_name time_cap
+        uncounted_state_file unknown_id unknown_verb way_out without_git;
     plans: blocked_task broken_tasks defaults dry_run edited_status export file_system_error freed_name
         handed_over invalid_tasks large_prompts markdown merge_after_cancel missing_on_the_branch
         mistyped_gates no_loop offered_gate other_spelling plan_to_its_end prompt prompt_controls
