@@ -401,7 +401,7 @@ pub(crate) fn changes(
 pub(crate) fn release(
     state: &LoopState,
     dir: &LoopDir,
-    open: impl FnOnce(&Utf8Path) -> Result<Repository, GitError>,
+    open: impl Fn(&Utf8Path) -> Result<Repository, GitError>,
     say: impl FnOnce(&GitError) -> String,
 ) -> Event {
     let spec = &state.spec;
@@ -417,6 +417,14 @@ pub(crate) fn release(
     let (Some(began), Some(branch)) = (&state.git.began, spec.git.new_branch()) else {
         return released(None, false);
     };
+    // An error is that of the removal, too.
+    if let Ok(Some(other)) = open(&spec.worktree).and_then(|there| switched_to(&there, spec, began)) {
+        let other = shlex::try_quote(&other).unwrap_or_default();
+        let why = format!(
+            "the work is on branch {other}, to which the agent switched; git merge {other} merges it"
+        );
+        return released(Some(why), false);
+    }
     let removed = open(&spec.project).and_then(|repository| {
         repository.remove_worktree(&spec.worktree, branch, began, &state.git.prepared)
     });
@@ -426,6 +434,14 @@ pub(crate) fn release(
         Ok(Removal::Kept(why)) => released(Some(why), false),
         Err(error) => released(Some(say(&error)), false),
     }
+}
+
+/// The branch that a loop's worktree is on if its agent switched to that and committed there, and not on the loop's own branch.
+pub(crate) fn switched_to(there: &Repository, spec: &Spec, began: &Oid) -> Result<Option<String>, GitError> {
+    let own = spec.git.new_branch().unwrap_or_default();
+    let Some(other) = there.branch()?.filter(|other| other != own) else { return Ok(None) };
+    let has_work = |branch| Ok::<_, GitError>(there.branch_head(branch)?.is_some_and(|head| head != *began));
+    Ok((!has_work(own)? && has_work(&other)?).then_some(other))
 }
 
 /// Makes the worktree of a loop that is to be resumed anew, from its branch, if the folder is gone; says whether it

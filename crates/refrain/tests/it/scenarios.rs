@@ -30,12 +30,12 @@ scenarios! {
         state_file stuck stuck_agent stuck_asks stuck_switches stuck_threshold summaries unchanged_files;
     commits: failure_branch failure_in_a_plain_folder failure_without_branch failure_without_gates
         options_of_a_resume options_of_a_session options_without_effect;
-    finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
+    finish: answer approval_first busy_folder changed_checkout compiled_files conflict discard_archived discard_nothing
         discard_secret discard_uncommitted discarded_branch earlier_changes editor fast_forward
         file_in_no_commit file_in_the_way finished_plan killed_merge locked_branch merge_with_commits merged_once
         nothing_changed patch refused_answer refused_merges short_timeout
-        text_before_approval;
-    lifecycle: agent_is_blocked archive churn completed demo_without_end depth detach folders grace grace_over
+        switched_branch text_before_approval;
+    lifecycle: agent_is_blocked archive churn completed deleted_repository demo_without_end depth detach folders grace grace_over
         inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent lost_link
         moved_project
         no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need taken_back taken_name time_cap
