@@ -407,6 +407,14 @@ mod tests {
     }
 
     #[test]
+    fn a_command_line_of_git_is_shown_without_settings() {
+        let shown = |program, args: &[&str]| Tool::new(program, Path::new("/")).args(args).command();
+        assert_eq!(shown("git", &["-c", "core.fsmonitor=", "-c", "a=b", "diff", "-c"]), "git diff -c");
+        assert_eq!(shown("/usr/bin/git", &["-c", "a=b", "status"]), "/usr/bin/git status");
+        assert_eq!(shown("sh", &["-c", "true"]), "sh -c true");
+    }
+
+    #[test]
     fn a_tool_that_does_not_read_its_input_succeeds() {
         assert_eq!(sh("echo done").input(&[b'x'; 1 << 20]).output().unwrap(), b"done\n");
     }

@@ -80,7 +80,7 @@ impl Screen {
             let shown = service.shown_changes(&id).ok().flatten();
             let has_changes = shown.is_some_and(|(size, _)| size.files + size.mixed > 0);
             let size = shown.and_then(|(size, is_known)| is_known.then_some(size));
-            let is_gone = service.state(&id).is_err();
+            let is_gone = !service.is_found();
             self.narrator.note_end(EndFacts {
                 size,
                 has_changes,

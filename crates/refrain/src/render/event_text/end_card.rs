@@ -16,7 +16,7 @@ pub(crate) struct EndFacts {
     pub(crate) size: Option<ChangeSize>,
     /// Whether `diff` shows any.
     pub(crate) has_changes: bool,
-    /// Its journal was deleted, as with the `.git` of its project: no verb finds it.
+    /// The `.git` of its project was deleted: no verb finds its journal.
     pub(crate) is_gone: bool,
     /// The branch that has all work of its own branch.
     pub(crate) merged_into: Option<String>,
@@ -43,14 +43,11 @@ pub(super) fn end_card(
         text.push_str(&format!("  {}\n", parts.join(", ")));
     }
     text.push_str(&summaries(state));
-    if *is_gone {
-        text.push_str(&format!(
-            "  {} its record was deleted with the .git of its project: no verb finds it any more\n",
-            "note".dimmed()
-        ));
-        return text;
-    }
     let next = match &status.needs {
+        _ if *is_gone => {
+            "git init, as the .git of its project was deleted, and no verb finds the loop without it"
+                .to_owned()
+        }
         Some(needs) => needs.clone(),
         None => {
             let can_merge = has_own_branch && state.git.kept.is_none() && merged_into.is_none();
