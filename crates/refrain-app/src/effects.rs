@@ -158,20 +158,24 @@ impl TypedOptions {
         })
     }
 
-    /// What the user should know of `--timeout`: a number alone is seconds, and few of them are hardly meant; and in
-    /// less than a second no agent does anything.
-    pub fn short_timeout(&self) -> Option<String> {
-        let text = self.levels.iter().find_map(|level| level.value("timeout"))?;
-        let is_without_unit = text.trim().parse::<f64>().is_ok();
-        match values::duration(text).ok()? {
-            limit if is_without_unit && limit < Millis(60_000) => {
-                Some(format!("--timeout {text} is {limit} for each attempt; --timeout {text}m is minutes"))
+    /// What the user should know of `--timeout` and `--max-duration`: a number alone is seconds, and few of them are hardly
+    /// meant; and in less than a second no agent does anything.
+    pub fn short_limits(&self) -> impl Iterator<Item = String> {
+        let limits =
+            [("timeout", "for each attempt", "each attempt"), ("max-duration", "in total", "the loop")];
+        limits.into_iter().filter_map(|(name, scope, ended)| {
+            let text = self.levels.iter().find_map(|level| level.value(name))?;
+            let is_without_unit = text.trim().parse::<f64>().is_ok();
+            match values::duration(text).ok()? {
+                limit if is_without_unit && limit < Millis(60_000) => {
+                    Some(format!("--{name} {text} is {limit} {scope}; --{name} {text}m is minutes"))
+                }
+                limit if limit < Millis(1_000) => {
+                    Some(format!("--{name} {text} ends {ended} in less than a second"))
+                }
+                _ => None,
             }
-            limit if limit < Millis(1_000) => {
-                Some(format!("--timeout {text} ends each attempt in less than a second"))
-            }
-            _ => None,
-        }
+        })
     }
 
     fn refuse(&self, holds: impl Fn(&Level, &Condition) -> bool) -> Result<(), RequestError> {

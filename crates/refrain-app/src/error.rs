@@ -307,6 +307,7 @@ impl From<EngineError> for RequestError {
             }
             EngineError::Git(
                 GitError::NotARepository(_)
+                | GitError::MissingHere
                 | GitError::Bare(_)
                 | GitError::BadBranch(_)
                 | GitError::NoCommit(_)
@@ -321,6 +322,7 @@ impl From<EngineError> for RequestError {
                 (Code::Failed, words("nothing was begun; --git-workflow commit keeps the work here"))
             }
             EngineError::TooLarge { .. } => (Code::Usage, None),
+            EngineError::Git(GitError::LostLink { .. }) => (Code::Refused, words("the loop is as it was")),
             EngineError::Git(GitError::BranchGone { .. } | GitError::BranchInUse { .. }) => {
                 (Code::Refused, words("the loop is as it was; refrain cancel ends it for good"))
             }

@@ -143,7 +143,7 @@ pub enum EngineError {
     #[error(
         "plan {by} works on the tasks of {tag}; {}, or end it with `refrain plan cancel {by}`",
         if *.is_driven {
-            format!("it runs: see it with `refrain plan watch {by}`, stop it with `refrain plan pause {by}`")
+            format!("it runs: see it with `refrain watch {by}`, stop it with `refrain plan pause {by}`")
         } else {
             format!("continue it with `refrain plan resume {by}`")
         }

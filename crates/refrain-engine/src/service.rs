@@ -128,6 +128,11 @@ impl Service {
         }
     }
 
+    /// Whether the data of its project is found from its folder: not if an agent deleted its `.git`.
+    pub fn is_found(&self) -> bool {
+        Project::find(&self.project.worktree).is_ok_and(|found| found.data == self.project.data)
+    }
+
     pub(crate) fn no_loop(&self, id: &LoopId) -> EngineError {
         let (loops, plans) = (self.project.loop_dirs(), self.project.plan_dirs());
         let dirs = [loops, plans].map(Result::unwrap_or_default).concat();

@@ -13,11 +13,11 @@ use crate::OLDEST;
 pub enum GitError {
     #[error("git cannot be started; install it, or do without commits, branches and worktrees")]
     Missing(#[source] io::Error),
+    #[error("git is not in PATH, and this is a repository; install git {major}.{minor} or newer", major = OLDEST.0, minor = OLDEST.1)]
+    MissingHere,
     #[error("git {0} is older than {major}.{minor}, which Refrain needs; install a newer one", major = OLDEST.0, minor = OLDEST.1)]
     TooOld(String),
-    #[error(
-        "{0} is in no git repository; run `git init` there first, or `git worktree repair` in its project if it was a worktree"
-    )]
+    #[error("{0} is in no git repository; run `git init` there first")]
     NotARepository(Utf8PathBuf),
     #[error("{0} is in a git repository without a working tree; run it in a worktree of that repository")]
     Bare(Utf8PathBuf),
@@ -36,6 +36,9 @@ pub enum GitError {
          in the project mends it"
     )]
     OtherRoot { path: Utf8PathBuf, root: Utf8PathBuf },
+    /// A linked worktree that leads to its repository no more.
+    #[error("{worktree} has lost the link to its repository: {why}; {cure}")]
+    LostLink { worktree: Utf8PathBuf, why: &'static str, cure: String },
     /// Git does not trust the folder's owner (its `safe.directory`).
     #[error("git does not use the repository of {path}, as another user owns it: {said}")]
     NotOurs { path: Utf8PathBuf, said: String },

@@ -45,4 +45,4 @@ pub use version::{OLDEST, read_version, version};
 pub use worktree::Removal;
 pub use worktree::clean::{CleanRequest, PreparedCheckout};
 pub use worktree::pool::{ReadyRequest, ReadySlot, SlotState};
-pub use worktree::worktree_git::is_half_made;
+pub use worktree::worktree_git::{check_link, is_half_made};

@@ -281,13 +281,18 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// The command line as a user would type it.
+    /// The command line as a user would type it: without the settings that Refrain gives git.
     pub fn command(&self) -> String {
-        std::iter::once(&self.program)
-            .chain(&self.args)
-            .map(|word| word.to_string_lossy())
-            .collect::<Vec<_>>()
-            .join(" ")
+        let is_git = Path::new(&self.program).file_name().is_some_and(|name| name == "git");
+        let mut args = self.args.as_slice();
+        while let [option, _, rest @ ..] = args
+            && is_git
+            && option == "-c"
+        {
+            args = rest;
+        }
+        let words = std::iter::once(&self.program).chain(args).map(|word| word.to_string_lossy());
+        words.collect::<Vec<_>>().join(" ")
     }
 
     /// Runs it to its end, with any exit code.
@@ -411,6 +416,14 @@ mod tests {
         assert_eq!(done.status.code(), Some(3));
         assert_eq!(done.stdout, input);
         assert_eq!(done.stderr, b"no\n");
+    }
+
+    #[test]
+    fn a_command_line_of_git_is_shown_without_settings() {
+        let shown = |program, args: &[&str]| Tool::new(program, Path::new("/")).args(args).command();
+        assert_eq!(shown("git", &["-c", "core.fsmonitor=", "-c", "a=b", "diff", "-c"]), "git diff -c");
+        assert_eq!(shown("/usr/bin/git", &["-c", "a=b", "status"]), "/usr/bin/git status");
+        assert_eq!(shown("sh", &["-c", "true"]), "sh -c true");
     }
 
     #[test]

@@ -464,6 +464,26 @@ fn a_long_refusal_is_read_to_its_end_and_keys_are_shown_whole() {
     assert_eq!(last(&mut model, 28), "? help  esc back  q quit");
 }
 
+#[rstest]
+#[case(Kind::Plan, StatusWord::Running, &["c cancel"], &["x archive"])]
+#[case(Kind::Plan, StatusWord::Completed, &["o order"], &["c cancel", "x archive"])]
+#[case(Kind::Process, StatusWord::Completed, &["x archive"], &["c cancel", "r resume"])]
+#[case(Kind::Process, StatusWord::Paused, &["r resume", "c cancel", "x archive"], &[])]
+fn the_keys_shown_apply_to_what_the_cursor_is_on(
+    #[case] kind: Kind,
+    #[case] status: StatusWord,
+    #[case] shown: &[&str],
+    #[case] omitted: &[&str],
+) {
+    let mut model = model(ART);
+    let row = ListRow { kind, ..glimpse("x", status, 4) };
+    update(&mut model, Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(row))])));
+    let screen = screen(&mut model, 200, 24);
+    let keys = screen.lines().last().unwrap();
+    assert!(shown.iter().all(|key| keys.contains(key)), "{keys}");
+    assert!(!omitted.iter().any(|key| keys.contains(key)), "{keys}");
+}
+
 #[test]
 fn help_lies_over_it() {
     let mut model = model(ART);

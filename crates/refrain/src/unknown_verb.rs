@@ -3,7 +3,7 @@
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use refrain_app::RequestError;
-use refrain_core::text::nearest;
+use refrain_core::text::{nearest, printable};
 
 /// The words that other programs use, and the verbs that do the same here.
 const SYNONYMS: &[(&[&str], &[&str])] = &[
@@ -46,6 +46,7 @@ pub(crate) fn refusal(error: &clap::Error, mut definition: Command) -> Option<Re
     let above = definition.find_subcommand(word).filter(|verb| !verb.is_hide_set());
     let meant: Vec<_> = match above {
         Some(verb) => vec![format!("{} {}", definition.get_name(), verb.get_name())],
+        None if word.contains(char::is_whitespace) => vec![task(&definition, word)],
         None => meant(parent, word).iter().map(|verb| format!("{path} {verb}")).collect(),
     };
     let refusal = if meant.is_empty() {
@@ -54,6 +55,13 @@ pub(crate) fn refusal(error: &clap::Error, mut definition: Command) -> Option<Re
         refusal.hint(format!("did you mean {}?", meant.join(" or ")))
     };
     Some(refusal.hint(format!("accepted: what {path} --help lists")))
+}
+
+/// The command line that starts a loop with a task that was given instead of a verb.
+fn task(definition: &Command, word: &str) -> String {
+    let quoted =
+        shlex::try_quote(word).map_or_else(|_| "TASK".into(), |quoted| printable(&quoted).into_owned());
+    format!("{} start {quoted}", definition.get_name())
 }
 
 /// The command whose verb is unknown, and the words that lead to it.

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::tune::LONGEST;
 use crate::error::Code;
+use crate::verbs::resume::another_plan;
 use crate::{Action, Context, RequestError};
 
 /// The longest title of a task, in characters.
@@ -103,6 +104,5 @@ fn check_open(service: &Service, id: &LoopId) -> Result<(), RequestError> {
     let state = service.plan(id)?;
     let Some(ended) = state.ended.filter(|_| state.is_final()) else { return Ok(()) };
     let error = format!("the tasks of plan {id} cannot be changed: it is {}", ended.end.name());
-    Err(RequestError::new(Code::Refused, error)
-        .hint(format!("refrain plan run starts another; refrain discard {id} frees its name")))
+    Err(RequestError::new(Code::Refused, error).hint(another_plan(service, id)))
 }

@@ -158,6 +158,14 @@ pub fn resume(
     }
 }
 
+/// What starts another plan, and what frees the name of one that has ended unless it is archived.
+pub(crate) fn another_plan(service: &Service, id: &LoopId) -> String {
+    let is_listed =
+        matches!(service.find(id), Ok(ByKind::Plan(dir)) if dir == service.project().plan_dir(id));
+    let frees = if is_listed { format!("; refrain discard {id} frees its name") } else { String::new() };
+    format!("refrain plan run starts another{frees}")
+}
+
 pub fn resume_plan(
     context: &Context,
     service: &Service,
@@ -174,7 +182,7 @@ pub fn resume_plan(
         }
         EngineError::Refused { why: Refusal::Final(word), .. } => {
             RequestError::new(Code::Refused, format!("plan {id} cannot be resumed: it is {word}"))
-                .hint(format!("refrain plan run starts another; refrain discard {id} frees its name"))
+                .hint(another_plan(service, id))
         }
         _ => error.into(),
     })

@@ -74,7 +74,7 @@ impl PreparedLoop {
         spec.untrusted.extend(untrusted_gates.gates.iter().map(|gate| gate.check.to_string()));
         // A loop that needs a worktree for itself has it.
         let is_shared = spec.git.shared || spec.needs_worktree_alone();
-        notes.extend(context.typed.short_timeout());
+        notes.extend(context.typed.short_limits());
         notes.extend(not_shown(&spec));
         let untested = service.untested(&spec);
         if service.lacks_committer(&spec) {

@@ -26,6 +26,10 @@ impl Steering {
             let what = "TEXT is empty or has a NUL";
             return Err(RequestError::usage(format!("{what}; accepted: the text that the agent is given")));
         }
+        if self.text.trim() == "TEXT" {
+            let what = "TEXT stands for your words, which you type in its place";
+            return Err(RequestError::usage(what));
+        }
         check_steering(&self.text).map_err(|refusal| RequestError::usage(refusal.to_string()))
     }
 }

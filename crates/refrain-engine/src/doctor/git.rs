@@ -26,7 +26,7 @@ const LOCKS: [&str; 4] = ["index.lock", "HEAD.lock", "config.lock", "packed-refs
 
 pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     let project = service.project();
-    let is_repository = project.data.parent().is_some_and(|git| git.join("HEAD").is_file());
+    let is_repository = project.is_repository();
     let env = environment::of_person(service.host().env.iter().cloned());
     let said = refrain_git::version(&project.worktree, &env, PATIENCE);
     if let Err(GitError::Missing(_)) = said {

@@ -5,10 +5,11 @@ use std::os::unix::fs::FileTypeExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::{SignedDuration, Timestamp};
-use refrain_core::LoopId;
 use refrain_core::plan::PlanState;
 use refrain_core::view::StatusWord;
 use refrain_core::view::checkup::{Finding, Subject};
+use refrain_core::{LoopId, LoopState};
+use refrain_git::GitError;
 use refrain_store::access::signing::Signing;
 use refrain_store::project::inbox;
 use refrain_store::{JournalError, LoopDir, RunnerLock, catalog, journal, memory};
@@ -16,6 +17,7 @@ use refrain_store::{JournalError, LoopDir, RunnerLock, catalog, journal, memory}
 use super::cure::{Cure, Diagnosis};
 use super::leftovers;
 use crate::driver::liveness::{is_driven, look as view};
+use crate::git_steps::repository;
 use crate::{Service, chain, now};
 
 /// The usual difference between the clocks of machines that share a disk.
@@ -52,6 +54,7 @@ pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
                     );
                     found.push(finding.about(id.as_str()).into());
                 }
+                found.extend(lost_link(state).map(Diagnosis::from));
                 // The loops of a plan continue with the plan.
                 let is_of_crashed = state.spec.task.as_ref().is_some_and(|task| crashed.contains(&task.plan));
                 let is_crashed = status == StatusWord::Crashed && !is_of_crashed;
@@ -80,6 +83,18 @@ pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     found.extend(catalog::aside(&service.host().data_home).map(put_aside));
     found.extend(memory::aside(&service.host().data_home).into_iter().map(memories_put_aside));
     found
+}
+
+/// Its own worktree that leads to its repository no more.
+fn lost_link(state: &LoopState) -> Option<Finding> {
+    let id = &state.spec.id;
+    match repository::check_link(&state.spec.worktree, &state.spec) {
+        Err(GitError::LostLink { worktree, why, cure }) => {
+            let found = format!("its worktree {worktree} has lost the link to its repository: {why}");
+            Some(Finding::problem(Subject::Worktrees, found, cure).about(id.as_str()))
+        }
+        Ok(()) | Err(_) => None,
+    }
 }
 
 /// The key that ends and approvals are signed with.

@@ -15,6 +15,7 @@ use refrain_agents::output_parser::{self};
 use refrain_agents::{environment, generic, version};
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::r#loop::Grant;
+use refrain_core::spec::OnStuck;
 use refrain_core::{LoopId, LoopState, Machine, Refusal, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::{self, DetachedRunner};
@@ -69,6 +70,9 @@ impl Service {
         // A session runs already, wherever its program lies.
         if spec.session.is_none() {
             generic::locate(&spec, &env)?;
+            if let OnStuck::Change(agent) = &spec.stuck.answer {
+                generic::find(&agent.program, &spec.working_dir, &env)?;
+            }
         }
         if spec.gates_must_run {
             self.check_programs(&spec, &env, &spec.gates)?;
@@ -197,6 +201,11 @@ impl Service {
     /// Takes over a loop that waits for approval, on a person's behalf: for the tree that begins with this name, if one
     /// is named. The tree is checked once more before the approval counts.
     /// Errors: [`EngineError`]; the loop is unchanged then.
+    pub fn check_approval(&self, id: &LoopId, grant: &Grant) -> Result<(), EngineError> {
+        let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Approve, why };
+        self.state(id)?.approve(grant, None).map(drop).map_err(refused)
+    }
+
     pub fn approve(&self, id: &LoopId, grant: &Grant, tree: Option<&str>) -> Result<Runner, EngineError> {
         self.resume_with(id, false, (LoopRequest::Approve, &|state| state.approve(grant, tree)))
     }

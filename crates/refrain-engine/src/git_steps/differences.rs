@@ -134,13 +134,17 @@ impl Service {
 
     /// How much the loop has changed; none if that is not on record.
     pub fn change_size(&self, id: &LoopId) -> Result<Option<ChangeSize>, EngineError> {
-        let Ok(Comparison { repository, state, from, is_known: true, tree, .. }) = self.compare(id, None)?
-        else {
+        Ok(self.shown_changes(id)?.and_then(|(size, is_known)| is_known.then_some(size)))
+    }
+
+    /// How much `diff` shows, and whether all of that is the loop's: what was changed before it began may not be on record.
+    pub fn shown_changes(&self, id: &LoopId) -> Result<Option<(ChangeSize, bool)>, EngineError> {
+        let Ok(Comparison { repository, state, from, is_known, tree, .. }) = self.compare(id, None)? else {
             return Ok(None);
         };
         let base = state.git.base.as_ref().filter(|_| repository.root() == state.spec.worktree);
         let mixed = base.map_or(0, |base| repository.mixed(base).len());
-        Ok(Some(ChangeSize::of(&repository.changed_files(from.as_ref(), &tree)?, mixed)))
+        Ok(Some((ChangeSize::of(&repository.changed_files(from.as_ref(), &tree)?, mixed), is_known)))
     }
 
     /// How much the loop has changed up to its last candidate or commit: its folder is not read. None if that is not on record.
@@ -257,7 +261,7 @@ impl Service {
         let mut note = note(what, began.as_ref(), is_known, left_out.as_deref());
         let base = state.git.base.as_ref().filter(|_| repository.root() == state.spec.worktree);
         let mixed = base.map_or_else(Vec::new, |base| repository.mixed(base));
-        note.push_str(&of_mixed(&mixed));
+        note.push_str(&of_mixed(&mixed, began.is_some()));
         Ok(Ok(Comparison { repository, state, from: began, is_known, tree, note }))
     }
 }
@@ -309,7 +313,7 @@ fn note(what: &str, began: Option<&Oid>, known: bool, left_out: Option<&[Omitted
 }
 
 /// Why files that had changes before the loop are not shown, and what shows them.
-fn of_mixed(mixed: &[RepoPath]) -> String {
+fn of_mixed(mixed: &[RepoPath], has_commit: bool) -> String {
     if mixed.is_empty() {
         return String::new();
     }
@@ -325,10 +329,11 @@ fn of_mixed(mixed: &[RepoPath]) -> String {
     };
     let quoted: Vec<_> = mixed.iter().take(MOST_NAMED).map(RepoPath::to_string).collect();
     let shows = shlex::try_join(quoted.iter().map(String::as_str)).unwrap_or_else(|_| ".".to_owned());
-    format!(
-        " Not shown: {}, {words}. git diff HEAD -- {shows} shows your changes and the loop's together, {tracked}.",
-        path_names(mixed, MOST_NAMED)
-    )
+    let shown = match has_commit {
+        true => format!(" git diff HEAD -- {shows} shows your changes and the loop's together, {tracked}."),
+        false => String::new(),
+    };
+    format!(" Not shown: {}, {words}.{shown}", path_names(mixed, MOST_NAMED))
 }
 
 /// The first of these paths, each with the reason.

@@ -79,6 +79,8 @@ pub enum MergeRefusal {
     Continues(StatusWord),
     /// The plan has landed nothing.
     Empty,
+    /// Its agent committed to this other branch, and nothing to its own.
+    Switched(String),
     /// The loop committed nothing, so its branch was removed with its worktree.
     NoWork,
     BranchGone {
@@ -204,6 +206,11 @@ impl Service {
         let has_moved = status.tree.as_deref() != Some(work_tree.as_str());
         if spec.worktree != self.project.worktree && spec.worktree.is_dir() {
             let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir))?;
+            if let Some(began) = &state.git.began
+                && let Some(other) = repository::switched_to(&there, spec, began)?
+            {
+                return Ok(Err(MergeRefusal::Switched(other)));
+            }
             let files = there.survey()?.dirty.into_iter().map(|it| it.path).collect();
             let files = there.unprepared(files, &state.git.prepared);
             if !files.is_empty() {

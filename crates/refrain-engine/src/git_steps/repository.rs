@@ -329,7 +329,20 @@ pub(crate) fn open(
     env: &[(OsString, OsString)],
     spec: &Spec,
 ) -> Result<Repository, GitError> {
+    check_link(folder, spec)?;
     Ok(pinned(Repository::open(folder, env)?, spec))
+}
+
+/// Refuses the loop's own worktree if it leads to its repository no more.
+pub(crate) fn check_link(folder: &Utf8Path, spec: &Spec) -> Result<(), GitError> {
+    match spec.git.checkout.is_own_worktree() && *folder == spec.worktree {
+        true => {
+            let project = Project::find(&spec.project).ok().filter(Project::is_repository);
+            let common_dir = project.as_ref().and_then(|project| project.data.parent());
+            refrain_git::check_link(folder, &spec.project, common_dir)
+        }
+        false => Ok(()),
+    }
 }
 
 /// The repository, whose git runs what was pinned for the loop. If there was no repository at the start, an agent made
@@ -390,7 +403,7 @@ pub(crate) fn changes(
 pub(crate) fn release(
     state: &LoopState,
     dir: &LoopDir,
-    open: impl FnOnce(&Utf8Path) -> Result<Repository, GitError>,
+    open: impl Fn(&Utf8Path) -> Result<Repository, GitError>,
     say: impl FnOnce(&GitError) -> String,
 ) -> Event {
     let spec = &state.spec;
@@ -406,6 +419,14 @@ pub(crate) fn release(
     let (Some(began), Some(branch)) = (&state.git.began, spec.git.new_branch()) else {
         return released(None, false);
     };
+    // An error is that of the removal, too.
+    if let Ok(Some(other)) = open(&spec.worktree).and_then(|there| switched_to(&there, spec, began)) {
+        let other = shlex::try_quote(&other).unwrap_or_default();
+        let why = format!(
+            "the work is on branch {other}, to which the agent switched; git merge {other} merges it"
+        );
+        return released(Some(why), false);
+    }
     let removed = open(&spec.project).and_then(|repository| {
         repository.remove_worktree(&spec.worktree, branch, began, &state.git.prepared)
     });
@@ -415,6 +436,14 @@ pub(crate) fn release(
         Ok(Removal::Kept(why)) => released(Some(why), false),
         Err(error) => released(Some(say(&error)), false),
     }
+}
+
+/// The branch that a loop's worktree is on if its agent switched to that and committed there, and not on the loop's own branch.
+pub(crate) fn switched_to(there: &Repository, spec: &Spec, began: &Oid) -> Result<Option<String>, GitError> {
+    let own = spec.git.new_branch().unwrap_or_default();
+    let Some(other) = there.branch()?.filter(|other| other != own) else { return Ok(None) };
+    let has_work = |branch| Ok::<_, GitError>(there.branch_head(branch)?.is_some_and(|head| head != *began));
+    Ok((!has_work(own)? && has_work(&other)?).then_some(other))
 }
 
 /// Makes the worktree of a loop that is to be resumed anew, from its branch, if the folder is gone; says whether it
@@ -428,6 +457,7 @@ pub(crate) fn restore(
     let worktree = &state.spec.worktree;
     // A crash while it was made anew left it half made.
     if !state.holds_worktree() || (worktree.exists() && !refrain_git::is_half_made(worktree)) {
+        check_link(worktree, &state.spec)?;
         return Ok(false);
     }
     let repository = open(&state.spec.project, env, &state.spec)?.with_sweeper(Some(sweeper));
@@ -445,14 +475,18 @@ pub(crate) fn settle(
     env: &[(OsString, OsString)],
     open: impl FnOnce() -> Result<Repository, GitError>,
 ) -> Result<Option<Repository>, EngineError> {
+    let opened = match open() {
+        Err(GitError::Missing(_)) if project.is_repository() => return Err(GitError::MissingHere.into()),
+        opened => opened,
+    };
     if !spec.git.needs_base() && !spec.proves() {
         // The error does not matter: such a loop has no other need of git.
-        let Ok(repository) = open() else { return Ok(None) };
+        let Ok(repository) = opened else { return Ok(None) };
         spec.git.before = repository.survey().ok().map(Box::new);
         let _ = pin(spec, &repository);
         return Ok(own_worktree(spec, repository));
     }
-    let repository = match open() {
+    let repository = match opened {
         // Gates can prove a plain folder too; then nothing names what they proved.
         Err(error @ (GitError::NotARepository(_) | GitError::Missing(_))) if !spec.protect.is_empty() => {
             return Err(EngineError::Unprotected(error));

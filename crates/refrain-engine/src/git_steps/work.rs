@@ -87,7 +87,9 @@ impl WorkWatch {
                 Ok(repository) => {
                     Ok(Worktree::Repository(Box::new(repository.with_sweeper(self.sweeper.clone()))))
                 }
-                Err(GitError::NotARepository(_) | GitError::Missing(_)) => Ok(Worktree::Plain),
+                Err(GitError::NotARepository(_) | GitError::LostLink { .. } | GitError::Missing(_)) => {
+                    Ok(Worktree::Plain)
+                }
                 Err(error) => Err(error),
             },
         };

@@ -269,7 +269,13 @@ fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError
 /// Gives back the worktree of a loop without a runner, unless another loop works in it by now.
 fn release(journal: &Journal, host: &Host) -> Result<Event, EngineError> {
     let spec = &journal.state().spec;
-    let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
+    let released = |why| Ok(Event::WorktreeReleased { kept: Some(why), branch_removed: false });
+    let project = match Project::find(&spec.project) {
+        Ok(project) => project,
+        // It was moved.
+        Err(error) => return released(chain(&error)),
+    };
+    let by = match WorktreeLock::claim(&project, &spec.worktree, false)? {
         ClaimOutcome::Alone(_lock) | ClaimOutcome::Beside(_lock, _) => {
             let env = environment::of_git(spec, host.env.iter().cloned());
             let open =
@@ -282,5 +288,5 @@ fn release(journal: &Journal, host: &Host) -> Result<Event, EngineError> {
         [] => "another loop works in it".to_owned(),
         names => format!("{} works in it", names.join(", ")),
     };
-    Ok(Event::WorktreeReleased { kept: Some(why), branch_removed: false })
+    released(why)
 }

@@ -1,6 +1,8 @@
 //! Work that was given up, saved on a branch of its own: a commit beside the working tree, the index and every other
 //! branch, none of which is touched.
 
+use std::borrow::Cow;
+
 use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::git::{Base, Dirty, Oid, RepoPath};
@@ -103,9 +105,8 @@ impl Job<'_> {
             1 => self.branch.to_owned(),
             again => format!("{}-{again}", self.branch),
         });
-        let mut commit = None;
         for branch in names {
-            if let Some(saved) = self.save_as(branch, &mut commit)? {
+            if let Some(saved) = self.save_as(branch)? {
                 return Ok(saved);
             }
         }
@@ -113,14 +114,11 @@ impl Job<'_> {
     }
 
     /// Saves it on exactly this branch; none if the branch belongs to another save.
-    fn save_as(&self, branch: String, made: &mut Option<Oid>) -> Result<Option<Saved>, GitError> {
+    fn save_as(&self, branch: String) -> Result<Option<Saved>, GitError> {
         if let Some(commit) = self.repository.branch_head(&branch)? {
             return Ok(self.is_made(&commit)?.then_some(Saved { branch, commit }));
         }
-        let commit = match made {
-            Some(commit) => commit.clone(),
-            None => made.insert(self.commit()?).clone(),
-        };
+        let commit = self.commit(&branch)?;
         let subject = self.message.lines().next().unwrap_or_default();
         let refname = format!("refs/heads/{branch}");
         let nothing = "0".repeat(commit.as_str().len());
@@ -136,12 +134,13 @@ impl Job<'_> {
         }
     }
 
-    /// A commit without a branch.
-    fn commit(&self) -> Result<Oid, GitError> {
+    /// A commit for this branch, which its message and files name instead of the wanted one.
+    fn commit(&self, branch: &str) -> Result<Oid, GitError> {
         let git = self.git;
         let mut lines = Vec::new();
         for (path, content) in self.files {
-            let object = oid(git.text(["hash-object", "-w", "--stdin", "--no-filters"], content)?)?;
+            let content = named(content, self.branch, branch);
+            let object = oid(git.text(["hash-object", "-w", "--stdin", "--no-filters"], &content)?)?;
             lines.extend(stage::info("100644", &object, path.as_bytes()));
         }
         stage::put(git, &lines)?;
@@ -153,7 +152,7 @@ impl Job<'_> {
             args.extend(["-p", &head]);
         }
         args.extend(["-F", "-"]);
-        let message = self.message();
+        let message = self.message(branch);
         let done = Git::run(git, &args, message.as_bytes())?;
         if done.status.success() {
             return oid(String::from_utf8_lossy(&done.stdout).trim().to_owned());
@@ -165,9 +164,10 @@ impl Job<'_> {
         Err(GitError::Failed { command: "git commit-tree".to_owned(), said })
     }
 
-    fn message(&self) -> String {
+    fn message(&self, branch: &str) -> String {
         let trailers = self.trailers.iter().map(|(key, value)| format!("{key}: {value}\n"));
-        format!("{}\n\n{}", self.message.trim(), trailers.collect::<String>())
+        let message = self.message.trim().replace(self.branch, branch);
+        format!("{message}\n\n{}", trailers.collect::<String>())
     }
 
     /// Whether a commit was made for this very work, by a runner that died before it recorded so.
@@ -178,6 +178,14 @@ impl Job<'_> {
         let printed = self.git.text(["show", "--no-patch", &format, commit.as_str(), "--"], &[])?;
         let values: Vec<&str> = self.trailers.iter().map(|(_, value)| *value).collect();
         Ok(printed.trim() == values.join("\n"))
+    }
+}
+
+/// A file's content with the branch's name in place of the wanted one. One that is no text stays.
+fn named<'a>(content: &'a [u8], wanted: &str, branch: &str) -> Cow<'a, [u8]> {
+    match str::from_utf8(content) {
+        Ok(text) if wanted != branch => text.replace(wanted, branch).into_bytes().into(),
+        Ok(_) | Err(_) => content.into(),
     }
 }
 

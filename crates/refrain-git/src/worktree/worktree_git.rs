@@ -163,6 +163,39 @@ pub fn is_half_made(path: &Utf8Path) -> bool {
     reason.is_some_and(|reason| reason.trim_end() == HALF_MADE)
 }
 
+/// Refuses a linked worktree of the project at `project` that leads to its repository no more: its `.git` file is gone or
+/// replaced, or the project was moved: then its git folder is not known.
+pub fn check_link(
+    worktree: &Utf8Path,
+    project: &Utf8Path,
+    common_dir: Option<&Utf8Path>,
+) -> Result<(), GitError> {
+    let link = worktree.join(".git");
+    let target = text(&link).ok().and_then(|link| Some(link.strip_prefix("gitdir: ")?.trim_end().to_owned()));
+    let (why, remove) = match link.symlink_metadata() {
+        Err(_) if !worktree.is_dir() => return Ok(()),
+        Err(_) => ("its .git file is gone", ""),
+        Ok(kind) if kind.is_dir() => ("it is a repository of its own now", "rm -r"),
+        Ok(_) => match target {
+            Some(target) if worktree.join(&target).join("HEAD").is_file() => return Ok(()),
+            Some(_) if common_dir.is_none() => ("its project was moved", ""),
+            Some(_) => ("what its .git file names is gone", ""),
+            None => ("its .git file is another one", "rm -f"),
+        },
+    };
+    let remove = if remove.is_empty() { String::new() } else { format!("{remove} {link} && ") };
+    let records = common_dir.and_then(|dir| dir.join("worktrees").read_dir_utf8().ok());
+    let is_its = |dir: &Utf8Path| text(&dir.join("gitdir")).is_ok_and(|file| file.trim_end() == link);
+    let cure = if records.into_iter().flatten().flatten().any(|entry| is_its(entry.path())) {
+        format!("{remove}git -C {project} worktree repair mends it")
+    } else if common_dir.is_none() {
+        format!("{remove}git worktree repair in the project's new folder mends it")
+    } else {
+        format!("mv {worktree} {worktree}.aside moves it away, and a resume makes it anew from its branch")
+    };
+    Err(GitError::LostLink { worktree: worktree.to_owned(), why, cure })
+}
+
 /// Whether git failed over a worktree that another git was making or removing.
 pub(crate) fn is_over_half_made(said: &str) -> bool {
     said.contains("failed to read") && said.contains("worktrees/")

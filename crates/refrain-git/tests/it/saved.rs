@@ -12,6 +12,15 @@ const TOLD: &[(&str, &[u8])] =
     &[(".refrain-failure/state.json", b"{}\n"), (".refrain-failure/context.md", b"failed\n")];
 
 fn try_save(place: &TestRepository, base: &Base) -> Result<Option<Saved>, GitError> {
+    save_with(place, base, "wip: the-loop is stuck\n\nThe same failure three times.", TOLD)
+}
+
+fn save_with(
+    place: &TestRepository,
+    base: &Base,
+    message: &str,
+    files: &[(&str, &[u8])],
+) -> Result<Option<Saved>, GitError> {
     let repository = place.repository();
     repository.save_work(SaveRequest {
         base,
@@ -19,8 +28,8 @@ fn try_save(place: &TestRepository, base: &Base) -> Result<Option<Saved>, GitErr
         id: &id(),
         iteration: 3,
         branch: BRANCH,
-        message: "wip: the-loop is stuck\n\nThe same failure three times.",
-        files: TOLD,
+        message,
+        files,
         index: &place.top().join("loop/index"),
         largest_file: 1 << 20,
         allow_secrets: &[],
@@ -101,6 +110,14 @@ fn a_taken_branch_name_gets_a_number_and_the_old_branch_stays() {
     let saved = save(&place, &base);
     assert_eq!(saved.branch, format!("{BRANCH}-2"));
     assert_eq!(place.git(&["rev-parse", BRANCH]), place.head().as_str());
+    // What names the wanted branch names the one that it got.
+    place.git(&["branch", "-D", &saved.branch]);
+    let (message, told) = (format!("wip: kept on {BRANCH}"), format!("{{\"branch\": \"{BRANCH}\"}}"));
+    let files: &[(&str, &[u8])] = &[("state.json", told.as_bytes())];
+    let saved = save_with(&place, &base, &message, files).unwrap().unwrap();
+    assert_eq!(place.git(&["log", "-1", "--format=%s", &saved.branch]), format!("wip: kept on {BRANCH}-2"));
+    let state = place.git(&["show", &format!("{}:state.json", saved.branch)]);
+    assert_eq!(state, format!("{{\"branch\": \"{BRANCH}-2\"}}"));
     // A branch named like the folder.
     let place = TestRepository::new();
     place.git(&["branch", "wip"]);

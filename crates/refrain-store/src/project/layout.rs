@@ -65,6 +65,11 @@ impl Project {
         Ok(Self { data: dir.join(".refrain/data"), worktree: dir.clone(), root: dir })
     }
 
+    /// Whether it is in a repository of git, and no plain folder.
+    pub fn is_repository(&self) -> bool {
+        self.data.parent().is_some_and(|git| git.join("HEAD").is_file())
+    }
+
     /// A linked worktree names its own git folder in `.git`, and that one names the common folder in `commondir`.
     fn of_linked_worktree(folder: &Utf8Path, dot_git: &Utf8Path) -> Result<Self, DiskError> {
         let text = read_text(dot_git).on("read", dot_git)?;

@@ -5,11 +5,12 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget};
+use refrain_core::view::{Kind, StatusWord};
 use unicode_width::UnicodeWidthStr;
 
 use super::forms;
 use super::parts::put;
-use crate::model::{Dialog, InputPurpose, Model, OpenView};
+use crate::model::{Dialog, InputPurpose, Model, OpenView, seen};
 use crate::text::{cut, fill, flat, wrapped};
 use crate::update::named;
 
@@ -97,6 +98,11 @@ fn bottom(model: &Model, keys: &str, buffer: &mut Buffer, area: Rect) {
     put(buffer, last, 0, &line);
 }
 
+/// Whether nothing continues it.
+fn is_over(status: StatusWord) -> bool {
+    matches!(status, StatusWord::Completed | StatusWord::Cancelled)
+}
+
 /// As many whole key hints as there is room for, the most needed first.
 fn keys(model: &Model, columns: usize) -> String {
     let of: &[&str] = match model.opened.last() {
@@ -125,8 +131,23 @@ fn keys(model: &Model, columns: usize) -> String {
         Some(OpenView::Log(_)) => &["/ search", "g beginning", "G end"],
     };
     let back = if model.opened.is_empty() { "" } else { "  esc back" };
+    let (is_plan, is_over) = match model.opened.last() {
+        None => model
+            .list
+            .current()
+            .and_then(seen)
+            .map_or((false, false), |row| (row.kind == Kind::Plan, is_over(row.status))),
+        Some(OpenView::Loop(one)) => (false, one.status.as_ref().is_some_and(|it| is_over(it.status))),
+        Some(OpenView::Plan(one)) => (true, one.status.as_ref().is_some_and(|it| is_over(it.status))),
+        Some(OpenView::Log(_)) => (false, false),
+    };
+    let applies = |key: &&&str| match **key {
+        "x archive" => !is_plan,
+        "p pause" | "r resume" | "c cancel" | "s steer" => !is_over,
+        _ => true,
+    };
     let mut line = format!("? help{back}  q quit");
-    for key in of {
+    for key in of.iter().filter(applies) {
         if line.width() + 2 + key.width() > columns {
             break;
         }

@@ -141,11 +141,11 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
     let first = current.saturating_sub(SHOWN / 2).min(view.waves.len().saturating_sub(SHOWN));
     let last = (first + SHOWN).min(view.waves.len());
     if first > 0 {
-        lines.push(format!("… {first} waves before"));
+        lines.push(format!("{} {first} waves before", phrase::in_charset("…")));
     }
     lines.extend(view.waves[first..last].iter().map(|it| wave(it, art)));
     if last < view.waves.len() {
-        lines.push(format!("… {} more waves", view.waves.len() - last));
+        lines.push(format!("{} {} more waves", phrase::in_charset("…"), view.waves.len() - last));
     }
     if !view.current.is_empty() {
         // A plan without a runner continues these tasks when it is resumed.
@@ -261,7 +261,8 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
     let mut text = table::lines(&columns, width).concat();
     if shown.len() < all.len() {
         text.push_str(&format!(
-            "… {} more; refrain plan status {} --json has all\n",
+            "{} {} more; refrain plan status {} --json has all\n",
+            phrase::in_charset("…"),
             all.len() - shown.len(),
             view.id
         ));
@@ -297,7 +298,7 @@ fn named(ids: &[&TaskId]) -> String {
 }
 
 fn more(count: usize) -> Option<String> {
-    (count > SHOWN).then(|| format!("  … and {} more", count - SHOWN))
+    (count > SHOWN).then(|| format!("  {} and {} more", phrase::in_charset("…"), count - SHOWN))
 }
 
 fn flat(text: &str) -> String {

@@ -179,15 +179,22 @@ pub(crate) fn lines(
     fit(text, width)
 }
 
-/// The text, with the lines of Refrain's own words wrapped if they do not fit. Rows are wrapped already, commands
-/// must stay whole to be copied, and the marker is a line of its own.
+/// The text, with the lines of Refrain's own words wrapped if they do not fit, between words. Rows are wrapped already, and
+/// the marker is a line of its own.
 fn fit(text: String, width: Option<usize>) -> String {
     if width.is_none() {
         return text;
     }
     let is_whole = |line: &str| line.starts_with("  ") || line.contains("[loop ");
-    let broken =
-        |line: &str| if is_whole(line) { line.to_owned() } else { phrase::broken("", 2, line, width) };
+    let is_advice = |line: &str| {
+        let line = anstream::adapter::strip_str(line).to_string();
+        line.starts_with("  next: ") || line.starts_with("  note ")
+    };
+    let broken = |line: &str| match is_whole(line) {
+        true if is_advice(line) => phrase::broken("", 8, line, width),
+        true => line.to_owned(),
+        false => phrase::broken("", 2, line, width),
+    };
     text.lines().map(|line| broken(line) + "\n").collect()
 }
 

@@ -60,7 +60,7 @@ impl FoldedOutput {
             0 => last,
             count => {
                 let more = phrase::counted(count, "more line", "more lines");
-                format!("{}\n{last}", format!("… {more}: {command}").dimmed())
+                format!("{}\n{last}", format!("{} {more}: {command}", phrase::in_charset("…")).dimmed())
             }
         }
     }

@@ -121,9 +121,9 @@ pub(crate) fn cut(line: &str, columns: usize) -> String {
     if display_width(line) <= columns {
         return line.to_owned();
     }
-    let mut begin = line.to_owned();
-    while display_width(&begin) >= columns && begin.pop().is_some() {}
-    format!("{begin}…")
+    let (dots, mut begin) = (in_charset("…"), line.to_owned());
+    while display_width(&begin) + display_width(dots) > columns && begin.pop().is_some() {}
+    format!("{begin}{dots}")
 }
 
 /// So many seconds, whole ones.
@@ -147,6 +147,7 @@ pub(crate) fn coloured(tone: Tone, text: &str) -> String {
 pub(crate) fn in_charset(mark: &'static str) -> &'static str {
     match (mark, charset()) {
         ("✔", Charset::Ascii) => "[v]",
+        ("…", Charset::Ascii) => "...",
         _ => mark,
     }
 }

@@ -77,8 +77,16 @@ impl Screen {
         let id = self.narrator.state().map(|state| state.spec.id.clone());
         if let (true, Some(service), Some(id)) = (is_end, &self.service, id) {
             // A summary without it is better than none.
-            let size = service.change_size(&id).ok().flatten();
-            self.narrator.note_end(EndFacts { size, merged_into: service.merged_into(&id) });
+            let shown = service.shown_changes(&id).ok().flatten();
+            let has_changes = shown.is_some_and(|(size, _)| size.files + size.mixed > 0);
+            let size = shown.and_then(|(size, is_known)| is_known.then_some(size));
+            let is_gone = !service.is_found();
+            self.narrator.note_end(EndFacts {
+                size,
+                has_changes,
+                is_gone,
+                merged_into: service.merged_into(&id),
+            });
         }
     }
 

@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use owo_colors::OwoColorize;
 use unicode_width::UnicodeWidthStr;
 
+use crate::render::phrase::in_charset;
+
 /// A column: its title, and the text of each row.
 pub(crate) struct Column<'a> {
     pub(crate) title: &'a str,
@@ -72,16 +74,17 @@ pub(crate) fn cut(text: &str, wide: usize, how: CutPosition) -> Cow<'_, str> {
         return Cow::Borrowed("");
     }
     // Joined characters may have another width than single ones, so the rest is measured as a whole.
-    let fits = |part: &&str| part.width() < wide;
+    let dots = in_charset("…");
+    let fits = |part: &&str| part.width() + dots.width() <= wide;
     let ends = || text.char_indices().map(|(at, _)| at);
     Cow::Owned(match how {
         CutPosition::Begin => {
             let rest = ends().map(|at| &text[at..]).find(fits).unwrap_or_default();
-            format!("…{rest}")
+            format!("{dots}{rest}")
         }
         CutPosition::End | CutPosition::No => {
             let rest = ends().rev().map(|at| &text[..at]).find(fits).unwrap_or_default();
-            format!("{rest}…")
+            format!("{rest}{dots}")
         }
     })
 }

@@ -39,14 +39,15 @@ scenarios! {
         worktree worktree_for_itself;
     configuration: demo edit effects inside_an_attempt kept_settings linked_worktree no_words notify origins
         prices single_keys untrustable untrusted wrong_values;
-    finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
+    finish: answer approval_first busy_folder changed_checkout compiled_files conflict discard_archived discard_nothing
         discard_secret discard_uncommitted discarded_branch earlier_changes editor fast_forward
         file_in_no_commit file_in_the_way finished_plan killed_merge locked_branch merge_with_commits
-        merged_once nothing_changed patch refused_answer refused_merges short_timeout;
-    lifecycle: agent_is_blocked archive churn completed depth detach folders grace grace_over
-        inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent
-        no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need taken_name time_cap
-        uncounted_state_file unknown_id unknown_verb way_out;
+        merged_once nothing_changed patch refused_answer refused_merges short_timeout switched_branch
+        text_before_approval;
+    lifecycle: agent_is_blocked archive churn completed deleted_repository demo_without_end depth detach folders grace grace_over
+        inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent lost_link moved_project
+        no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need taken_back taken_name time_cap
+        uncounted_state_file unknown_id unknown_verb way_out without_git;
     memory: agents damaged invalid_arguments known_agent plan planted projects recalled resumed secret
         unrelated verbs where_asked;
     plans: blocked_task branch_set_back broken_tasks cancelled_dependency commits_meanwhile defaults dry_run

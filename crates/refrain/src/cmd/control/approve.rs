@@ -42,12 +42,13 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
 }
 
 /// Shows the tree that waits, and asks the person at the terminal about it.
-fn confirm(context: &Context, service: &Service, id: &LoopId) -> Result<(), RequestError> {
+fn confirm(context: &Context, service: &Service, id: &LoopId, grant: &Grant) -> Result<(), RequestError> {
     context.check(Action::Approve)?;
     let Some(status) = service.status(id).ok().filter(app::is_awaited) else {
         // The approval itself reports why it is not possible.
         return Ok(());
     };
+    service.check_approval(id, grant)?;
     let tree = status.approval.and_then(|approval| approval.tree).map(|tree| tree.to_string());
     let tree = tree.as_deref().unwrap_or(app::Approve::NO_TREE);
     if !stdin().is_terminal() {
@@ -72,9 +73,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         ("refrain approve", "no loop here waits for approval"),
         is_candidate,
     )?;
+    let grant = Grant { max_duration: args.max_duration, ..Grant::default() };
     let copy = service.reading(&id)?;
     if copy.copy().is_some() && args.tree.is_none() {
-        confirm(context, &copy.service, &id)?;
+        confirm(context, &copy.service, &id, &grant)?;
     }
     let tree = || {
         let status = copy.service.status(&id).ok();
@@ -84,9 +86,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if let Some(code) = fleet::ask(context, &service, (&id, Action::Approve), tree)? {
         return Ok(code);
     }
-    let grant = Grant { max_duration: args.max_duration, ..Grant::default() };
     if args.tree.is_none() {
-        confirm(context, &service, &id)?;
+        confirm(context, &service, &id, &grant)?;
     }
     let request = app::Approve { tree: args.tree.clone() };
     let runner = app::approve(context, &service, &id, &request, &grant)?;

@@ -32,6 +32,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         is_candidate,
     )?;
     let path = app::archive(context, &service, &id)?;
-    out::print(&format!("{path}\n"));
+    out::print(&format!("{id}: archived in {path}\n"));
     Ok(Code::Done.into())
 }

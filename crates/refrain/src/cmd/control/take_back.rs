@@ -5,6 +5,7 @@ use refrain_app::verbs::take_back::{TakeBack, take_back};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::ids::RequestId;
+use refrain_core::r#loop::QueuedEffect;
 use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_engine::Brief;
@@ -39,6 +40,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     )?;
     let asked = TakeBack { request: args.request.clone() };
     let taken = take_back(context, &service, &id, &asked, Slow::Note(&mut out::tell_slow))?;
-    out::print(&format!("{id}: taken back: {}\n", printable(&taken.to_string())));
+    out::print(&match taken.effect {
+        QueuedEffect::Steer => {
+            format!("{id}: taken back: {}\n", printable(taken.text.as_deref().unwrap_or_default()))
+        }
+        QueuedEffect::Pause => format!("{id} does not pause after this iteration: the pause is taken back\n"),
+        QueuedEffect::Cancel => format!("{id} is not cancelled: the cancel is taken back\n"),
+    });
     Ok(Code::Done.into())
 }

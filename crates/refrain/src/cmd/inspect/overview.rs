@@ -84,8 +84,16 @@ fn result(service: &Service, brief: &Brief) -> String {
 }
 
 fn begin(agent: &str) -> String {
-    format!(
-        "No loop is at work here. To begin:\n  refrain demo                                  a demo without a key\n  \
-         refrain start --agent {agent} \"Fix the tests.\"\n  refrain init                                  choose agent, gates and git for this project\n"
-    )
+    const COLUMN: usize = 48;
+    let start = format!("refrain start --agent {agent} \"Fix the tests.\"");
+    let rows = [
+        ("refrain demo", "a demo without a key"),
+        (&start, ""),
+        ("refrain init", "choose agent, gates and git for this project"),
+    ];
+    let row = |(command, what): (&str, &str)| {
+        let text = phrase::broken(&format!("  {command:<45} "), COLUMN, what, out::terminal_width());
+        format!("{}\n", text.trim_end())
+    };
+    format!("No loop is at work here. To begin:\n{}", rows.map(row).concat())
 }

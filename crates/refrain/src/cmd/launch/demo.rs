@@ -69,6 +69,7 @@ fn show(context: &Context, args: &Args, dir: &Utf8Path) -> Result<ExitCode, Requ
     }
     let code = launch(context, begin(context, dir)?, ShowArgs::default())?;
     out::print(&closing(
+        code,
         "The agent claimed to be done after iteration 1. ./test.sh failed, so the claim was refused.\nIt cost nothing: the agent \
          is a script.",
         dir,
@@ -76,8 +77,13 @@ fn show(context: &Context, args: &Args, dir: &Utf8Path) -> Result<ExitCode, Requ
     Ok(code)
 }
 
-/// What was shown, where the commands can be typed that end a loop's messages, and how the folder is removed.
-fn closing(shown: &str, dir: &Utf8Path) -> String {
+/// What was shown if all of it was, where the commands can be typed that end a loop's messages, and how the folder is removed.
+fn closing(code: ExitCode, shown: &str, dir: &Utf8Path) -> String {
+    let shown = if code == ExitCode::SUCCESS {
+        shown
+    } else {
+        "The demo did not come to its end, for the reason above."
+    };
     let dir = shlex::try_quote(dir.as_str()).unwrap_or_default();
     format!(
         "\n{shown}\nGo there, type what `next:` names, and remove it when you have seen enough:\n  cd {dir}\n  rm -r {dir}\n"

@@ -23,6 +23,7 @@ use serde::Serialize;
 
 use super::selection;
 use crate::out;
+use crate::render::phrase;
 use crate::run::ShowArgs;
 
 /// Help a task that its agent could not finish
@@ -298,6 +299,6 @@ fn indented(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     let more = lines.len().saturating_sub(SHOWN);
     let shown = lines.iter().skip(more).map(|line| format!("  {line}"));
-    let more = (more > 0).then(|| format!("  … {more} lines before"));
+    let more = (more > 0).then(|| format!("  {} {more} lines before", phrase::in_charset("…")));
     more.into_iter().chain(shown).collect::<Vec<_>>().join("\n")
 }

@@ -14,11 +14,18 @@ use crate::render::{commits, phrase};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EndFacts {
     pub(crate) size: Option<ChangeSize>,
+    /// Whether `diff` shows any.
+    pub(crate) has_changes: bool,
+    /// The `.git` of its project was deleted: no verb finds its journal.
+    pub(crate) is_gone: bool,
     /// The branch that has all work of its own branch.
     pub(crate) merged_into: Option<String>,
 }
 
-pub(super) fn end_card(state: &LoopState, EndFacts { size, merged_into }: &EndFacts) -> String {
+pub(super) fn end_card(
+    state: &LoopState,
+    EndFacts { size, has_changes, is_gone, merged_into }: &EndFacts,
+) -> String {
     let (status, size) = (view::status(state, Alive::NO_RUNNER), *size);
     let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
     let took = Millis::from(state.active(state.updated_at));
@@ -37,11 +44,14 @@ pub(super) fn end_card(state: &LoopState, EndFacts { size, merged_into }: &EndFa
     }
     text.push_str(&summaries(state));
     let next = match &status.needs {
+        _ if *is_gone => {
+            "git init, as the .git of its project was deleted, and no verb finds the loop without it"
+                .to_owned()
+        }
         Some(needs) => needs.clone(),
         None => {
             let can_merge = has_own_branch && state.git.kept.is_none() && merged_into.is_none();
-            let has_changes = size.is_some_and(|size| size.files + size.mixed > 0);
-            next(&status, has_changes, can_merge, &how_to_merge(state))
+            next(&status, *has_changes, can_merge, &how_to_merge(state))
         }
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));

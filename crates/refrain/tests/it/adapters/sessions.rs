@@ -81,7 +81,8 @@ fn a_loop_that_a_runner_drove_has_no_turn_that_tick_could_end() {
 #[test]
 fn each_of_two_calls_at_once_gets_an_answer() {
     let sandbox = sandbox();
-    begin(&sandbox, "s", "job", &["--args", "Make it.", "--max", "60", "--stuck-threshold", "50"]);
+    let words = ["--name", "job", "--args", "Make it.", "--max", "60", "--stuck-threshold", "50"];
+    sandbox.refrain(&[&["tick", "begin", "/refrain:loop"][..], &words].concat()).with_code(0);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     let mut counted = 1;
     for _ in 0..5 {

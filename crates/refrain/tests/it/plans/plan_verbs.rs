@@ -66,8 +66,8 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
     assert!(said.starts_with("fx-1-") && said.ends_with("later tasks are not\n"), "{said}");
     let said = run(&sandbox, &agent, &[]).with_code(17).stderr;
     assert!(said.contains("plan fx works on the tasks of feature-x; it runs: "), "{said}");
-    for verb in ["watch", "pause", "cancel"] {
-        assert!(said.contains(&format!("`refrain plan {verb} fx`")), "{said}");
+    for verb in ["watch", "plan pause", "plan cancel"] {
+        assert!(said.contains(&format!("`refrain {verb} fx`")), "{said}");
     }
     let said = sandbox.refrain(&["pause", "--now"]).with_code(0).stdout;
     assert!(said.contains("fx"), "{said}");

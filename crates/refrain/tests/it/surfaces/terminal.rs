@@ -369,6 +369,9 @@ fn loop_output_fits_a_narrow_terminal() {
         let until: Vec<_> = until.take_while(|line| !line.contains("proof ")).collect();
         assert!(until.iter().all(|line| line.trim_end().chars().count() <= width.into()), "{until:#?}");
         assert!(until.concat().replace("\r         ", " ").contains("10m 0s of silence"), "{until:#?}");
+        let next: Vec<_> = shown.lines().skip_while(|line| !line.contains("next: ")).collect();
+        assert!(next.iter().all(|line| line.trim_end().chars().count() <= width.into()), "{next:#?}");
+        assert!(next[1..].iter().all(|line| line.starts_with("        ")), "{next:#?}");
         for words in [["status", "job"], ["show", "job"], ["watch", "job"]] {
             let (_, shown) = Terminal::of_width(width, &sandbox, &words, &[("NO_COLOR", "1")]).wait();
             // Text to copy is whole: a path, a word, a command.
@@ -424,6 +427,9 @@ fn a_list_fits_its_terminal_and_only_there_has_a_header_and_colour() {
     }
     let (_, plain) = Terminal::of_width(80, &sandbox, &["list"], &[("NO_COLOR", "1")]).wait();
     assert!(!plain.contains('\x1b') && plain.starts_with("VERIFIED "), "{plain:?}");
+    let (_, ascii) =
+        Terminal::of_width(20, &sandbox, &["list"], &[("NO_COLOR", "1"), ("LC_ALL", "C")]).wait();
+    assert!(ascii.is_ascii() && ascii.contains("..."), "{ascii:?}");
     let pager = [("PAGER", "sed 's/^/| /'"), ("NO_COLOR", "1")];
     for (height, is_paged) in [(3, true), (4, false)] {
         let program = env!("CARGO_BIN_EXE_refrain");

@@ -39,6 +39,7 @@ pub(super) fn run(context: &Context, dir: &Utf8Path) -> Result<ExitCode, Request
     let runner = service.resume(&id, &Grant::default(), false)?;
     let code = run::drive(context, &service, runner, dir, &ShowArgs::default())?;
     out::print(&closing(
+        code,
         "The runner was killed in iteration 2. Nothing was lost: resume tried that iteration again, and the killed attempt does not \
          count.",
         dir,

@@ -32,6 +32,7 @@ pub(super) fn run(context: &Context, dir: &Utf8Path) -> Result<ExitCode, Request
     let code =
         run_plan(context, (source, args), (name, Vec::new()), (None, None), work, ShowArgs::default())?;
     out::print(&closing(
+        code,
         "Tasks 1 and 2 ran at the same time; task 3 began when both had landed on main. The agent's first claim on task 2 \
          was refused.",
         dir,

@@ -242,7 +242,10 @@ pub(super) fn take_back(world: &World, row: &Row) {
         match by {
             "cli" => {
                 let taken = world.sandbox.refrain(&["take-back", "queued"]).with_code(0);
-                assert_eq!(taken.stdout, "queued: taken back: it pauses after this iteration\n");
+                assert_eq!(
+                    taken.stdout,
+                    "queued does not pause after this iteration: the pause is taken back\n"
+                );
                 let unknown = world.sandbox.refrain(&["take-back", "queued", "other"]).with_code(17);
                 assert!(unknown.stderr.contains(&format!("queued: {text}")), "{}", unknown.stderr);
                 world.sandbox.refrain(&["take-back", "queued", &text]).with_code(0);
