@@ -179,7 +179,8 @@ fn a_worktree_with_a_missing_folder_is_made_again() {
     let branch = ["--worktree", "--branch-template", "loop/{loop}", "-m", "1"];
     let run = sandbox.refrain(&start(&agent, &branch)).with_code(10);
     let place = PathBuf::from(sandbox.note("where").trim());
-    assert!(run.stdout.contains(&format!("{}, on branch loop/job", place.display())), "{}", run.stdout);
+    let stays = format!("its worktree stays on branch loop/job: {};", place.display());
+    assert!(run.stdout.contains(&stays), "{}", run.stdout);
     fs::remove_dir_all(&place).unwrap();
     let run = sandbox.refrain(&["resume", "job", "-m", "2"]).with_code(10);
     assert!(run.stderr.contains("worktree was gone; it is made anew from its branch"), "{}", run.stderr);

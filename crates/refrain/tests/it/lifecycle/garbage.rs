@@ -124,7 +124,7 @@ fn unneeded_branches_and_worktrees_are_listed_and_removed_on_request() {
     start(&sandbox, "old", &["--gate", "true"]).with_code(0);
     let archived = sandbox.refrain(&["archive", "old"]).with_code(0).stdout;
     let old = data(&sandbox).join("archive/old-2001-09-09T01-46-40Z");
-    fs::rename(archived.trim(), &old).unwrap();
+    fs::rename(archived.trim().strip_prefix("old: archived in ").unwrap(), &old).unwrap();
 
     let output = old.join("iterations");
     let listed = garbage(&sandbox);
