@@ -63,6 +63,16 @@ impl PreparedLoop {
         Ok(())
     }
 
+    /// Refuses what [`Self::start`] would refuse before it begins.
+    pub fn check(&self, context: &Context) -> Result<(), RequestError> {
+        context.check(Action::Start)?;
+        context.typed.check_loop(&self.spec)?;
+        trust::check(context, &self.service, &self.offered, None)?;
+        let mut spec = self.spec.clone();
+        self.service.drop_missing_gates(&mut spec);
+        Ok(self.service.check_start(&spec)?)
+    }
+
     /// Starts it; `note` receives the loops that may be running beside it.
     pub fn start(self, context: &Context, note: Note<'_>) -> Result<StartedLoop, RequestError> {
         let Self { service, settings, dir, mut spec, offered, untrusted_gates, named, mut notes } = self;

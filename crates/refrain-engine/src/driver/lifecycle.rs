@@ -53,6 +53,28 @@ impl Service {
         self.start_in(spec, named, None)
     }
 
+    /// What [`Self::start`] refuses for the specification alone.
+    pub fn check_start(&self, spec: &Spec) -> Result<(), EngineError> {
+        if spec.depth >= Spec::MAX_DEPTH {
+            return Err(EngineError::TooDeep);
+        }
+        if spec.git.workflow.publishes() {
+            self.host.github_token().map_err(|error| EngineError::Unpublishable(error.to_string()))?;
+        }
+        let env = environment::base(spec, self.host.env.iter().cloned());
+        // A session runs already, wherever its program lies.
+        if spec.session.is_none() {
+            generic::locate(spec, &env)?;
+            if let OnStuck::Change(agent) = &spec.stuck.answer {
+                generic::find(&agent.program, &spec.working_dir, &env)?;
+            }
+        }
+        if spec.gates_must_run {
+            self.check_programs(spec, &env, &spec.gates)?;
+        }
+        Ok(())
+    }
+
     /// The same, where the worktree of the project is known already.
     pub(crate) fn start_in(
         &self,
@@ -60,23 +82,7 @@ impl Service {
         named: Option<LoopId>,
         there: Option<&Repository>,
     ) -> Result<Runner, EngineError> {
-        if spec.depth >= Spec::MAX_DEPTH {
-            return Err(EngineError::TooDeep);
-        }
-        if spec.git.workflow.publishes() {
-            self.host.github_token().map_err(|error| EngineError::Unpublishable(error.to_string()))?;
-        }
-        let env = environment::base(&spec, self.host.env.iter().cloned());
-        // A session runs already, wherever its program lies.
-        if spec.session.is_none() {
-            generic::locate(&spec, &env)?;
-            if let OnStuck::Change(agent) = &spec.stuck.answer {
-                generic::find(&agent.program, &spec.working_dir, &env)?;
-            }
-        }
-        if spec.gates_must_run {
-            self.check_programs(&spec, &env, &spec.gates)?;
-        }
+        self.check_start(&spec)?;
         let words = match &spec.session {
             Some(session) => session.slug().to_owned(),
             None => Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned(),

@@ -166,6 +166,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
             run::drive(context, &service, runner, &dir, &show)
         }
         left => {
+            prepared.check(context)?;
             put_aside(context, &service, &id)?;
             if let Some(left) = left.filter(|_| !show.quiet) {
                 let instead = match may_go_on(&left) {
