@@ -71,6 +71,13 @@ pub enum GitError {
          to see it"
     )]
     ForgedObject(String),
+    /// The first commit was rewritten.
+    #[error(
+        "commits {} and {} have no commit in common: the history was written anew; `git merge --allow-unrelated-histories {}` \
+         merges it by hand",
+        began.short(), work.short(), work.short()
+    )]
+    Unrelated { began: Oid, work: Oid },
     /// The protected files cannot be read.
     #[error(transparent)]
     Glob(#[from] refrain_core::glob::GlobError),

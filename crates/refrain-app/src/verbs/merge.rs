@@ -70,9 +70,8 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
             error(format!("plan {id} has landed nothing")).hint(format!("refrain plan status {id} shows why"))
         }
         MergeRefusal::Switched(other) => {
-            let text = format!("the work of {id} is on branch {other}, to which its agent switched");
-            let other = shlex::try_quote(&other).unwrap_or_default().into_owned();
-            error(text).hint(Message::own(&format!("git merge {other}")))
+            error(format!("the work of {id} is {other}, to which its agent switched"))
+                .hint(Message::own(&format!("git merge {}", other.revision())))
         }
         MergeRefusal::NoWork => error(format!("{id} committed nothing, so there is nothing to merge"))
             .hint(format!("refrain report {id} shows what it did")),

@@ -20,7 +20,7 @@ use refrain_store::{ClaimOutcome, LoopDir, RunnerLock, WorktreeLock, journal};
 use tokio::sync::watch;
 
 use self::own_branch::TaskBranch;
-use crate::git_steps::repository::{self, marked};
+use crate::git_steps::repository::{self, OtherHead, marked};
 use crate::plan::landing::{self, Landing};
 use crate::plan::verify::{GateNotice, GateOutcome, TreeVerification};
 use crate::{ByKind, EngineError, LoopRequest, Service};
@@ -79,8 +79,8 @@ pub enum MergeRefusal {
     Continues(StatusWord),
     /// The plan has landed nothing.
     Empty,
-    /// Its agent committed to this other branch, and nothing to its own.
-    Switched(String),
+    /// Its agent committed there, and nothing to its own branch.
+    Switched(OtherHead),
     /// The loop committed nothing, so its branch was removed with its worktree.
     NoWork,
     BranchGone {
@@ -190,7 +190,19 @@ impl Service {
         };
         let env = marked(&self.host.env, spec);
         let repository = repository::open(&self.project.worktree, &env, spec)?;
-        let Some(work) = repository.branch_head(&branch)? else {
+        let head = repository.branch_head(&branch)?;
+        let there = spec.worktree != self.project.worktree && spec.worktree.is_dir();
+        let there = there
+            .then(|| repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir)))
+            .transpose()
+            .or_else(|error| if head.is_none() { Ok(None) } else { Err(error) })?;
+        if let Some(there) = &there
+            && let Some(began) = &state.git.began
+            && let Some(other) = repository::switched_to(there, spec, began)?
+        {
+            return Ok(Err(MergeRefusal::Switched(other)));
+        }
+        let Some(work) = head else {
             let discarded = self.discarded(id);
             let last = state.git.head.clone().filter(|head| repository.tree_of(head).is_ok());
             return Ok(Err(match state.has_lost_branch() && discarded.is_none() {
@@ -204,13 +216,7 @@ impl Service {
         let work_tree = repository.tree_of(&work)?;
         let is_verified = status.verification() == Verification::Verified;
         let has_moved = status.tree.as_deref() != Some(work_tree.as_str());
-        if spec.worktree != self.project.worktree && spec.worktree.is_dir() {
-            let there = repository::open_in_sandbox(&spec.worktree, &env, (&self.host, spec, &dir))?;
-            if let Some(began) = &state.git.began
-                && let Some(other) = repository::switched_to(&there, spec, began)?
-            {
-                return Ok(Err(MergeRefusal::Switched(other)));
-            }
+        if let Some(there) = there {
             let files = there.survey()?.dirty.into_iter().map(|it| it.path).collect();
             let files = there.unprepared(files, &state.git.prepared);
             if !files.is_empty() {

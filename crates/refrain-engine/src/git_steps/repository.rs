@@ -1,7 +1,9 @@
 //! What a loop does in its repository: its steps that ask git, each done on a thread that may block and answered with
 //! the event that records it. What is committed and what is omitted is decided in `refrain-git`.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -421,9 +423,9 @@ pub(crate) fn release(
     };
     // An error is that of the removal, too.
     if let Ok(Some(other)) = open(&spec.worktree).and_then(|there| switched_to(&there, spec, began)) {
-        let other = shlex::try_quote(&other).unwrap_or_default();
         let why = format!(
-            "the work is on branch {other}, to which the agent switched; git merge {other} merges it"
+            "the work is {other}, to which the agent switched; git merge {} merges it",
+            other.revision()
         );
         return released(Some(why), false);
     }
@@ -438,12 +440,46 @@ pub(crate) fn release(
     }
 }
 
-/// The branch that a loop's worktree is on if its agent switched to that and committed there, and not on the loop's own branch.
-pub(crate) fn switched_to(there: &Repository, spec: &Spec, began: &Oid) -> Result<Option<String>, GitError> {
+/// Where a loop's worktree is whose agent left the loop's branch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherHead {
+    /// None if the head is detached.
+    branch: Option<String>,
+    commit: Oid,
+}
+
+impl OtherHead {
+    /// What `git merge` takes, as a word of a shell.
+    pub fn revision(&self) -> String {
+        let branch = self.branch.as_deref().map(|branch| shlex::try_quote(branch).unwrap_or_default());
+        branch.map_or_else(|| self.commit.short().to_owned(), Cow::into_owned)
+    }
+}
+
+impl fmt::Display for OtherHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.branch.is_some() { "on branch" } else { "in commit" };
+        write!(f, "{kind} {}", self.revision())
+    }
+}
+
+/// Where a loop's worktree is if its agent committed there, and not on the loop's own branch.
+pub(crate) fn switched_to(
+    there: &Repository,
+    spec: &Spec,
+    began: &Oid,
+) -> Result<Option<OtherHead>, GitError> {
     let own = spec.git.new_branch().unwrap_or_default();
-    let Some(other) = there.branch()?.filter(|other| other != own) else { return Ok(None) };
-    let has_work = |branch| Ok::<_, GitError>(there.branch_head(branch)?.is_some_and(|head| head != *began));
-    Ok((!has_work(own)? && has_work(&other)?).then_some(other))
+    let (branch, commit) = (there.branch()?, there.resolve("HEAD")?);
+    if branch.as_deref() == Some(own) || commit == *began {
+        return Ok(None);
+    }
+    let has_work_there = match there.branch_head(own)? {
+        Some(head) => head == *began,
+        // The agent renamed it; after a merge of its pull request it is gone, and the head is detached.
+        None => branch.is_some(),
+    };
+    Ok(has_work_there.then_some(OtherHead { branch, commit }))
 }
 
 /// Makes the worktree of a loop that is to be resumed anew, from its branch, if the folder is gone; says whether it

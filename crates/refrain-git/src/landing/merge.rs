@@ -125,13 +125,22 @@ impl Repository {
 
     /// The commit on which `work` is based: `began`, unless the branch was reset to an earlier commit. Compared with
     /// `began`, the work would then revert the commits in between.
-    /// Errors: [`GitError`] if git cannot be run or the two have no common ancestor, and [`GitError::Cancelled`].
+    /// Errors: [`GitError::Unrelated`] if the two have no common ancestor; [`GitError`] if git cannot be run, and
+    /// [`GitError::Cancelled`].
     pub fn stands_on(&self, began: &Oid, work: &Oid, cancel: Option<&Cancel>) -> Result<Oid, GitError> {
         if began == work || self.known().get(work).is_some_and(|head| head.parents.contains(began)) {
             return Ok(began.clone());
         }
         let git = self.git().until(cancel);
-        oid("merge-base", &git.text(["merge-base", began.as_str(), work.as_str()], &[])?)
+        let done = git.run(["merge-base", began.as_str(), work.as_str()], &[])?;
+        if done.status.code() == Some(1) {
+            return Err(GitError::Unrelated { began: began.clone(), work: work.clone() });
+        }
+        let base = String::from_utf8_lossy(&done.stdout);
+        if !done.status.success() {
+            return Err(GitError::Failed { command: "git merge-base".to_owned(), said: said(&done) });
+        }
+        oid("merge-base", base.lines().next().unwrap_or_default())
     }
 
     /// The works, each given with its start, that changed one of these paths.

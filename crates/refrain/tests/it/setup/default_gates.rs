@@ -68,7 +68,11 @@ fn without_trust_a_loop_starts_without_offered_gates_and_says_so() {
     assert!(run.stdout.contains("unverified; --gate CMD adds one"), "{}", run.stdout);
     let lacks = "lacks  gates of sh test.sh are left out, as you do not trust them: refrain trust";
     assert!(run.stdout.contains(lacks), "{}", run.stdout);
-    assert!(run.stdout.contains("next: refrain trust, refrain diff job, refrain report job"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("next: refrain trust, refrain diff job, refrain report job"),
+        "{}",
+        run.stdout
+    );
     assert_eq!((gates(&sandbox, "job"), sandbox.status("job")["verified"].clone()), (vec![], json!(null)));
     // --yes trusts them for one start.
     let run =
