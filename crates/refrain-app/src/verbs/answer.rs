@@ -1,8 +1,8 @@
 //! Answering a loop: its agent gets the text with its next attempt, and a loop that has stopped continues.
 
-use refrain_core::{LoopId, Refusal};
 use refrain_core::r#loop::Grant;
 use refrain_core::view::StatusWord;
+use refrain_core::{LoopId, Refusal};
 use refrain_engine::{EngineError, LoopRequest, Runner, Service};
 
 use super::approve::how_to_decide;

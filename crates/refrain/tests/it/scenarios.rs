@@ -30,11 +30,11 @@ scenarios! {
         state_file stuck stuck_agent stuck_asks stuck_switches stuck_threshold summaries unchanged_files;
     commits: failure_branch failure_in_a_plain_folder failure_without_branch failure_without_gates
         options_of_a_resume options_of_a_session options_without_effect;
-    finish: answer approval_first busy_folder compiled_files conflict discard_archived discard_nothing
+    finish: answer answer_at_the_cap approval_first busy_folder compiled_files conflict discard_archived discard_nothing
         discard_secret discard_uncommitted discarded_branch earlier_changes editor fast_forward
-        file_in_no_commit file_in_the_way finished_plan killed_merge locked_branch merge_with_commits merged_once
-        nothing_changed patch refused_answer refused_merges short_timeout;
-    lifecycle: agent_is_blocked archive churn completed depth detach folders grace grace_over
+        file_in_no_commit file_in_the_way file_name finished_plan killed_merge locked_branch merge_with_commits merged_once
+        nothing_changed patch refused_merges short_timeout;
+    lifecycle: agent_is_blocked archive churn completed depth detach discard_too_early folders grace grace_over
         inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent
         no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need taken_name time_cap
         uncounted_state_file unknown_id unknown_verb way_out;
@@ -48,7 +48,7 @@ scenarios! {
         invalid_gates invalid_protection missing_program missing_program_in_a_plain_folder mistyped_gates
         offered_and_given_gates offered_protection partial_tree pause_in_a_gate plain_folder
         processes_of_gates protected_changes_in_a_pause protected_changes_of_the_user protected_paths
-        protection_without_files protection_without_git refused_claims shell_gates slow_gate
+        protection_without_files protection_without_git refused_claims shell_gates slow_gate stale_gate
         success_and_claims success_and_gates success_command success_from_the_start
         success_in_a_plain_folder success_is_committed success_of_a_session success_of_ignored_files
         touched_paths unchanged_candidate without_promise;

@@ -87,6 +87,8 @@ fn the_configuration_has_the_values_that_were_chosen() {
     put(&sandbox, "src/lib.rs", "");
     let run = sandbox.refrain(&["init", "--agent", "codex", "--git", "commit"]).with_code(0).stdout;
     assert!(run.contains("next: refrain trust"), "{run}");
+    let again = sandbox.refrain(&["init"]).with_code(0).stdout;
+    assert!(again.contains("next: refrain trust"), "it is still not trusted: {again}");
     let text = read(&sandbox, "refrain.toml");
     assert!(text.contains("\nauto-gates = true   # cargo test"), "{text}");
     let values = || sandbox.refrain(&["config", "show", "--json"]).with_code(0).json();
