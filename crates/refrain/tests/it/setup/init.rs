@@ -62,7 +62,9 @@ fn a_project_is_made_ready_once() {
 
     let with = sandbox.snapshot();
     let again = sandbox.refrain(&ALL).with_code(0).stdout;
-    assert_eq!(again, names.map(|name| format!("{name}: left as it is\n")).concat());
+    let (kept, next) = again.split_once("next: ").expect("refrain.toml is not trusted yet");
+    assert_eq!(kept, names.map(|name| format!("{name}: left as it is\n")).concat());
+    assert!(next.contains(&format!("refrain trust --hash {hash}")), "{next}");
     assert_eq!(sandbox.snapshot(), with, "twice is once");
     sandbox.refrain(&["trust", "--hash", &hash]).with_code(0);
 }
