@@ -123,7 +123,7 @@ fn refuse_hidden(mode: SandboxMode, notes: &mut Vec<String>, program: &str) -> R
     }
     let error = Message::from("the sandbox hides the program ").then(program.to_owned());
     Err(RequestError::usage(error)
-        .hint("move it out of /tmp and of hidden folders; --no-sandbox starts it with your own rights"))
+        .hint("move it out of /tmp, /dev and hidden folders; --no-sandbox starts it with your own rights"))
 }
 
 /// Refuses a loop whose sandbox needs a worktree of its own, and that has none; and one whose agent lies in the project, where

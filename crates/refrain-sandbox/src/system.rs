@@ -54,15 +54,21 @@ pub(crate) fn close_others_on_exec() -> io::Result<()> {
     call(libc::SYS_close_range, [3, i64::from(u32::MAX), i64::from(libc::CLOSE_RANGE_CLOEXEC)])
 }
 
-/// Whether a process may have a file open for writing, or a message with such a descriptor is on its way: only without one
-/// does the kernel give a lease.
-pub(crate) fn may_be_written(file: &File) -> bool {
+/// Whether a process has a file open for writing, or a message with such a descriptor is on its way: the kernel gives no
+/// lease then. Of another user's file, and where there are no leases, nothing is known.
+pub(crate) fn is_open_for_writing(file: &File) -> bool {
     let fd = i64::from(file.as_raw_fd());
     let control =
         |command: i32, value: i32| call(libc::SYS_fcntl, [fd, i64::from(command), i64::from(value)]);
     // A program that opens the file in this moment causes a signal, which is one that is ignored.
     let lease = control(F_SETSIG, libc::SIGURG).and_then(|()| control(libc::F_SETLEASE, libc::F_RDLCK));
-    lease.and_then(|()| control(libc::F_SETLEASE, libc::F_UNLCK)).is_err()
+    match lease {
+        Ok(()) => {
+            let _ = control(libc::F_SETLEASE, libc::F_UNLCK);
+            false
+        }
+        Err(error) => error.raw_os_error() == Some(libc::EAGAIN),
+    }
 }
 
 /// A system call whose arguments are numbers.

@@ -71,6 +71,10 @@ pub fn with_model(
     }
     let price = settings.price(model);
     let args = without_model(worker.kind, &worker.args);
+    if let Some(own) = own_model(worker.kind, &args) {
+        let error = format!("{who}: the command names the model {own} as a setting; accepted: one without");
+        return Err(RequestError::usage(error));
+    }
     Ok(AgentSpec { model: Some(model.to_owned()), price, args, ..worker.clone() })
 }
 

@@ -1,14 +1,15 @@
 //! Answering a loop: its agent gets the text with its next attempt, and a loop that has stopped continues.
 
-use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::StatusWord;
+use refrain_core::{LoopId, Refusal};
 use refrain_engine::{EngineError, LoopRequest, Runner, Service};
 
 use super::approve::how_to_decide;
 use super::resume::{self, ResumeOutcome, notify};
 use super::steer::{Steering, steer};
 use super::{Slow, start};
+use crate::error::Message;
 use crate::{Action, Code, Context, RequestError};
 
 pub enum AnswerOutcome {
@@ -18,7 +19,8 @@ pub enum AnswerOutcome {
     Sent,
 }
 
-/// Sends the text to the loop, and takes it over if it has stopped.
+/// Sends the text to the loop, and takes it over if it has stopped. One whose limits are used up keeps the text for the
+/// `resume` that the error names.
 pub fn answer(
     context: &Context,
     service: &Service,
@@ -56,12 +58,20 @@ pub fn answer(
     if let Some((why, hint)) = instead {
         return Err(RequestError::new(Code::Refused, format!("{id} asks nothing{why}")).hint(hint));
     }
-    if has_stopped {
-        // A loop that cannot resume keeps no answer for later.
-        let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Answer, why };
-        state.resume(&grant).map_err(refused)?;
-    }
+    let lacking = match state.resume(&grant) {
+        _ if !has_stopped => None,
+        Err(Refusal::NothingGranted { used, flag }) => Some((used, flag)),
+        Err(why) => {
+            return Err(EngineError::Refused { id: id.clone(), what: LoopRequest::Answer, why }.into());
+        }
+        Ok(_) => None,
+    };
     steer(context, service, id, answer, slow)?;
+    if let Some((used, flag)) = lacking {
+        let error = format!("{id} keeps the answer, but does not continue: {used}");
+        let hint = Message::own(&format!("refrain resume {id} {flag} gives its agent the answer"));
+        return Err(RequestError::new(Code::Refused, error).hint(hint).lacking(&used, &flag));
+    }
     if !has_stopped {
         return Ok(AnswerOutcome::Sent);
     }

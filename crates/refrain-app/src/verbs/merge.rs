@@ -114,18 +114,19 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                 state.is_ok_and(|state| state.git.last.is_some_and(|last| last.is_explained()));
             let folder = shlex::try_quote(worktree.as_str()).unwrap_or_default().into_owned();
             let (count, names) = (counted(files.len(), "file", "files"), path_names(&files, 3));
+            let them = if files.len() == 1 { "it" } else { "them" };
             error(format!("{id} has {count} in no commit: {names}, in {worktree}"))
                 .hint(match is_verified {
                     true => format!(
-                        "remove them there, then refrain merge {id}; or commit them there, then refrain merge {id} \
-                         --unverified, as the verified tree does not have them"
+                        "remove {them} there, then refrain merge {id}; or commit {them} there, then refrain merge {id} \
+                         --unverified, as the verified tree does not have {them}"
                     ),
                     false if with_files => format!(
-                        "commit them there, then refrain merge {id}; it asks for --unverified if they are not as the \
-                         gates checked them"
+                        "commit {them} there, then refrain merge {id}; it asks for --unverified if the gates checked \
+                         something else"
                     ),
                     false => format!(
-                        "commit or remove them there, then refrain merge {id} --unverified, as its work is not verified"
+                        "commit or remove {them} there, then refrain merge {id} --unverified, as its work is not verified"
                     ),
                 })
                 .hint(match (commits, is_explained, is_verified) {

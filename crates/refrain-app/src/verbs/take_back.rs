@@ -42,7 +42,8 @@ pub fn take_back(
     }
     let Some(queued) = queued else {
         let which = asked.request.as_ref().map_or("a request", |request| request.as_str());
-        let error = format!("{id} cannot take back {which}: all requests have had their effect");
+        let error =
+            format!("{id} cannot take back {which}: all requests have had their effect, or were taken back");
         let error = RequestError::new(Code::Refused, error);
         return Err(error.hint(format!("refrain status {id} lists what can be taken back as queued")));
     };

@@ -82,7 +82,8 @@ impl RepoPath {
 
 impl fmt::Display for RepoPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::text::printable(&self.0))
+        let line = crate::text::printable(&self.0);
+        f.write_str(&line.replace('\n', "\\n").replace('\t', "\\t"))
     }
 }
 

@@ -233,7 +233,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         return Step::Finish(End::Paused);
     }
     if is_over(state, now) {
-        return unproven(state, End::TimedOut);
+        return at_limit(state, End::TimedOut);
     }
     // Of shared money the reserved amount counts; the loop's own cap has no amount to use.
     let is_untold = state.untold.max(state.untold_judges) >= MAX_UNTOLD && state.limits.max_cost.is_some();
@@ -241,7 +241,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         return Step::Finish(End::Blocked { why: BlockReason::CostUnknown });
     }
     if state.is_over_budget(&Usage::default()) {
-        return Step::Finish(End::BudgetExceeded { by: None });
+        return at_limit(state, End::BudgetExceeded { by: None });
     }
     match phase {
         // Nothing is started while processes of the last attempt still run. An end is recorded all the same.
@@ -284,9 +284,17 @@ fn unproven(state: &LoopState, end: End) -> Step {
     }
 }
 
+/// The end at a limit of the loop. An agent that asks gets no other iteration to find a way itself: a person answers it.
+fn at_limit(state: &LoopState, end: End) -> Step {
+    match state.blocked {
+        0 => unproven(state, end),
+        _ => Step::Finish(End::Blocked { why: BlockReason::StateFile }),
+    }
+}
+
 fn begin(state: &LoopState, now: Timestamp) -> Step {
     if state.limits.max_iterations.is_some_and(|cap| state.charged >= cap) {
-        return unproven(state, End::IterationCap);
+        return at_limit(state, End::IterationCap);
     }
     if state.churn >= MAX_CHURN {
         return Step::Finish(End::Blocked { why: BlockReason::Churn });

@@ -449,6 +449,14 @@ impl LoopState {
         (0..self.spec.gates.len()).filter_map(last)
     }
 
+    /// After which iteration the gates were asked last, if not after the last one; 0 is before the first.
+    pub fn gates_asked_before(&self) -> Option<u32> {
+        let last = self.last_charged()?.id.iteration;
+        let asked = self.attempts.iter().rev().find(|attempt| attempt.proof.is_some());
+        let asked = asked.map_or(0, |attempt| attempt.id.iteration);
+        (asked < last).then_some(asked)
+    }
+
     /// What this iteration's commit is about: the agent's summary, else the goal.
     pub fn commit_subject(&self) -> String {
         let last = self.attempts.iter().rev().find(|attempt| attempt.id.iteration == self.iteration);

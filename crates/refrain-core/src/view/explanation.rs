@@ -7,7 +7,7 @@ mod statement;
 
 use jiff::Timestamp;
 
-pub(super) use self::statement::{asked_by, by_person};
+pub(super) use self::statement::{asked_by, by_person, gates_ran};
 use self::statement::{needed, tell};
 use super::loop_parts::publication;
 use super::{StatusWord, with_yours};
@@ -99,7 +99,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
         }
         (None, StatusWord::Crashed, None) => {
             let what = if state.is_in_session() { "its session" } else { "its runner" };
-            gone(what, state.updated_at)
+            gone(what, state.updated_at, state.in_flight().is_some())
         }
         (None, _, _) => progress::why(state),
     }
@@ -186,11 +186,10 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
 }
 
 /// Since when a loop or plan that has not ended has had no runner.
-pub(super) fn gone(what: &str, since: Timestamp) -> String {
+pub(super) fn gone(what: &str, since: Timestamp, is_interrupted: bool) -> String {
     let since = since.strftime("%Y-%m-%d %H:%M:%S UTC");
-    format!(
-        "{what} is gone, its last record is of {since}; nothing is lost, and the interrupted attempt does not count"
-    )
+    let attempt = if is_interrupted { ", and the interrupted attempt does not count" } else { "" };
+    format!("{what} is gone, its last record is of {since}; nothing is lost{attempt}")
 }
 
 /// The question of an agent that is blocked.

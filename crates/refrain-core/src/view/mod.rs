@@ -144,6 +144,9 @@ pub struct Status {
     pub caps: Vec<CapUsage>,
     /// The last result of each gate.
     pub gates: Vec<Gate>,
+    /// When the gates ran last, if that was before the last iteration: `before the first iteration`.
+    #[serde(skip)]
+    pub gates_ran: Option<String>,
     /// What names gates and was left out at its start, as the user does not trust it; left out where there is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untrusted: Vec<String>,
@@ -389,6 +392,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         limits: limits.clone(),
         caps: Vec::new(),
         gates: state.gate_results().filter_map(|result| Gate::of(state, result)).collect(),
+        gates_ran: explanation::gates_ran(state),
         untrusted: spec.untrusted.clone(),
         approval: Approval::of(state),
         last_failure: last_failure(state),

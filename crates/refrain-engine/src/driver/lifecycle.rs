@@ -75,7 +75,7 @@ impl Service {
         Ok(())
     }
 
-    /// The same, where the worktree of the project is known already.
+    /// [`Self::start`], where the worktree of the project is known already.
     pub(crate) fn start_in(
         &self,
         mut spec: Spec,
@@ -204,14 +204,15 @@ impl Service {
         self.resume_with(id, proceed, (LoopRequest::Resume, &|state| state.resume(grant)))
     }
 
-    /// Takes over a loop that waits for approval, on a person's behalf: for the tree that begins with this name, if one
-    /// is named. The tree is checked once more before the approval counts.
-    /// Errors: [`EngineError`]; the loop is unchanged then.
+    /// Refuses what [`Self::approve`] would refuse.
     pub fn check_approval(&self, id: &LoopId, grant: &Grant) -> Result<(), EngineError> {
         let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Approve, why };
         self.state(id)?.approve(grant, None).map(drop).map_err(refused)
     }
 
+    /// Takes over a loop that waits for approval, on a person's behalf: for the tree that begins with this name, if one
+    /// is named. The tree is checked once more before the approval counts.
+    /// Errors: [`EngineError`]; the loop is unchanged then.
     pub fn approve(&self, id: &LoopId, grant: &Grant, tree: Option<&str>) -> Result<Runner, EngineError> {
         self.resume_with(id, false, (LoopRequest::Approve, &|state| state.approve(grant, tree)))
     }

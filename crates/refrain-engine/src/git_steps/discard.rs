@@ -3,6 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::git::{Base, Oid};
+use refrain_core::plan::TaskStarted;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::TreeRequest;
@@ -64,7 +65,16 @@ impl Service {
             ByKind::Loop(LoopLocation { dir, archived: false }) => self.discard_loop(id, &dir, by),
             ByKind::Plan(dir) if dir == self.project.plan_dir(id) => self.discard_plan(id, &dir, by),
             ByKind::Loop(LoopLocation { dir, archived: true }) => self.discard_archived(id, dir),
-            ByKind::Plan(dir) => Ok(Ok(self.discarded_before(id, dir))),
+            ByKind::Plan(dir) => {
+                let (mut before, spec) = (self.discarded_before(id, dir), self.plan(id)?.spec);
+                let of_round = |round: TaskStarted| {
+                    let (branch, reference) =
+                        (spec.branch(&round.task, round.round), self.discarded(&round.id)?);
+                    Some(KeptWork { branch: Some(branch), reference, uncommitted: 0 })
+                };
+                before.kept.extend(self.plan_rounds(id)?.into_iter().filter_map(of_round));
+                Ok(Ok(before))
+            }
         }
     }
 

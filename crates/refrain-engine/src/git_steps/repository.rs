@@ -471,7 +471,8 @@ pub(crate) fn switched_to(
 ) -> Result<Option<OtherHead>, GitError> {
     let own = spec.git.new_branch().unwrap_or_default();
     let (branch, commit) = (there.branch()?, there.resolve("HEAD")?);
-    if branch.as_deref() == Some(own) || commit == *began {
+    let is_own = branch.as_deref() == Some(own) || commit == *began;
+    if is_own || there.stands_on(began, &commit, None).is_ok_and(|base| base != *began) {
         return Ok(None);
     }
     let has_work_there = match there.branch_head(own)? {

@@ -132,12 +132,15 @@ fn verify_objects(git: Git<'_>, objects: &[(&str, Entry<'_>)]) -> Result<(), Git
     let printed = ask(&names)?;
     let answers = printed.split(|byte| *byte == b'\n');
     let wrong = objects.iter().zip(answers).filter(|((kind, _), answer)| *answer != kind.as_bytes());
-    for ((_, entry), _) in wrong {
-        if !ask(&format!("{}\n", entry.object))?.ends_with(b" missing\n") {
-            return Err(GitError::ForgedObject(entry.name()));
-        }
+    let wrong: Vec<_> = wrong.map(|((_, entry), _)| entry).collect();
+    if wrong.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let names: String = wrong.iter().map(|entry| format!("{}\n", entry.object)).collect();
+    let printed = ask(&names)?;
+    let is_there = |answer: &[u8]| !answer.ends_with(b" missing");
+    let forged = wrong.iter().zip(printed.split(|byte| *byte == b'\n')).find(|(_, answer)| is_there(answer));
+    forged.map_or(Ok(()), |(entry, _)| Err(GitError::ForgedObject(entry.name())))
 }
 
 /// Reads the output of `git ls-files --stage -z` or `git ls-tree -z`.

@@ -172,26 +172,34 @@ pub fn check_link(
 ) -> Result<(), GitError> {
     let link = worktree.join(".git");
     let target = text(&link).ok().and_then(|link| Some(link.strip_prefix("gitdir: ")?.trim_end().to_owned()));
-    let (why, remove) = match link.symlink_metadata() {
+    let (why, is_in_the_way) = match link.symlink_metadata() {
         Err(_) if !worktree.is_dir() => return Ok(()),
-        Err(_) => ("its .git file is gone", ""),
-        Ok(kind) if kind.is_dir() => ("it is a repository of its own now", "rm -r"),
+        Err(_) => ("its .git file is gone", false),
+        Ok(kind) if kind.is_dir() => ("it is a repository of its own now", true),
         Ok(_) => match target {
             Some(target) if worktree.join(&target).join("HEAD").is_file() => return Ok(()),
-            Some(_) if common_dir.is_none() => ("its project was moved", ""),
-            Some(_) => ("what its .git file names is gone", ""),
-            None => ("its .git file is another one", "rm -f"),
+            Some(_) if common_dir.is_none() => ("its project was moved", false),
+            Some(_) => ("what its .git file names is gone", false),
+            None => ("its .git file is another one", true),
         },
     };
-    let remove = if remove.is_empty() { String::new() } else { format!("{remove} {link} && ") };
+    let word = |path: &str| shlex::try_quote(path).unwrap_or_default().into_owned();
+    // A repository of the agent's own may have commits.
+    let aside = if is_in_the_way {
+        format!("mv {} {} && ", word(link.as_str()), word(&format!("{worktree}.git.aside")))
+    } else {
+        String::new()
+    };
+    let (folder, project) = (word(worktree.as_str()), word(project.as_str()));
     let records = common_dir.and_then(|dir| dir.join("worktrees").read_dir_utf8().ok());
     let is_its = |dir: &Utf8Path| text(&dir.join("gitdir")).is_ok_and(|file| file.trim_end() == link);
     let cure = if records.into_iter().flatten().flatten().any(|entry| is_its(entry.path())) {
-        format!("{remove}git -C {project} worktree repair mends it")
+        format!("{aside}git -C {project} worktree repair mends it")
     } else if common_dir.is_none() {
-        format!("{remove}git worktree repair in the project's new folder mends it")
+        format!("{aside}git worktree repair in the project's new folder mends it")
     } else {
-        format!("mv {worktree} {worktree}.aside moves it away, and a resume makes it anew from its branch")
+        let away = word(&format!("{worktree}.aside"));
+        format!("mv {folder} {away} moves it away, and a resume makes it anew from its branch")
     };
     Err(GitError::LostLink { worktree: worktree.to_owned(), why, cure })
 }

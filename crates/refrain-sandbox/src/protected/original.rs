@@ -11,7 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::system::may_be_written;
+use crate::system::is_open_for_writing;
 use crate::system::paths::{self, kind};
 
 /// The largest file whose content is in the record.
@@ -61,7 +61,7 @@ impl Original {
         }
         let is_still = |content: &mut dyn Read| {
             let mut file = open(path)?.0;
-            Some(!may_be_written(&file) && same(&mut file, content).ok()?)
+            Some(!is_open_for_writing(&file) && same(&mut file, content).ok()?)
         };
         let is_same = || match self {
             Self::File(bytes, _) => is_still(&mut bytes.as_slice()),

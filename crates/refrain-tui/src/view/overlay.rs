@@ -121,12 +121,27 @@ fn keys(model: &Model, columns: usize) -> String {
             "o order",
             "space mark",
         ],
-        Some(OpenView::Loop(one)) if one.at_attempts => {
-            &["enter opens its log", "tab", "p pause", "r resume", "c cancel", "s steer"]
-        }
-        Some(OpenView::Loop(_)) => {
-            &["tab", "f follow", "/ search", "p pause", "r resume", "c cancel", "s steer"]
-        }
+        Some(OpenView::Loop(one)) if one.at_attempts => &[
+            "enter opens its log",
+            "tab",
+            "p pause",
+            "r resume",
+            "c cancel",
+            "s steer",
+            "m merge",
+            "d changes",
+        ],
+        Some(OpenView::Loop(_)) => &[
+            "tab",
+            "f follow",
+            "/ search",
+            "p pause",
+            "r resume",
+            "c cancel",
+            "s steer",
+            "m merge",
+            "d changes",
+        ],
         Some(OpenView::Plan(_)) => &["enter opens a task", "tab", "p pause", "r resume", "c cancel"],
         Some(OpenView::Log(_)) => &["/ search", "g beginning", "G end"],
     };

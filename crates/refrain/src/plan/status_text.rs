@@ -132,9 +132,14 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
     let blocked = || view.waves.iter().position(|wave| wave.status == WaveWord::Blocked);
     let current = view.waves.iter().position(|wave| !is_over(&wave)).or_else(blocked).unwrap_or(last_place);
     let number = |place: usize| view.waves.get(place).map_or(0, |wave| wave.wave);
+    let not_tried: Vec<_> = view.not_tried().map(|task| &task.id).collect();
+    let without = match not_tried.len() {
+        0 => String::new(),
+        count => format!(", {count} not tried"),
+    };
     let mut lines = vec![
         format!("Wave {} of {}", number(current), number(last_place)).bold().to_string(),
-        format!("Tasks: {}/{} completed", view.tasks_done, view.tasks_total),
+        format!("Tasks: {}/{} completed{without}", view.tasks_done, view.tasks_total),
         String::new(),
     ];
     // The waves around the current one.
@@ -171,15 +176,6 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
         .tasks
         .iter()
         .filter(|task| task.status == TaskWord::WaitingOnBlocked)
-        .map(|task| &task.id)
-        .collect();
-    // What the plan tried, and gave up, is listed above with the reason.
-    let is_tried = |task: &TaskView| view.blocked.iter().any(|blocked| blocked.task == task.id);
-    let is_left_out = |word| matches!(word, TaskWord::Blocked | TaskWord::Failed | TaskWord::AwaitingTune);
-    let not_tried: Vec<_> = view
-        .tasks
-        .iter()
-        .filter(|task| is_left_out(task.status) && !is_tried(task))
         .map(|task| &task.id)
         .collect();
     if !not_tried.is_empty() {
@@ -252,7 +248,7 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
         }),
         column("ITERATIONS", CutPosition::No, true, &|task| task.iterations.to_string()),
         column("TITLE", CutPosition::End, false, &|task| flat(&task.title)),
-        column("NOTE", CutPosition::End, false, &note),
+        column("NOTE", CutPosition::End, false, &|task| note(view, task)),
     ];
     if width.is_some_and(|width| width < NARROW) {
         // What to do next is more useful.
@@ -270,10 +266,13 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
     text
 }
 
-fn note(task: &TaskView) -> String {
+fn note(view: &PlanStatus, task: &TaskView) -> String {
     let waits: Vec<_> = task.waits_for.iter().collect();
     match (&task.reason, waits.is_empty(), task.commit.as_deref().and_then(|commit| commit.get(..10))) {
         (Some(reason), ..) => flat(reason),
+        (None, ..) if view.not_tried().any(|it| it.id == task.id) => {
+            format!("{} in its task file", task.status.as_str())
+        }
         (None, false, _) => format!("after {}", named(&waits)),
         (None, true, Some(commit)) => commit.to_owned(),
         (None, true, None) => String::new(),

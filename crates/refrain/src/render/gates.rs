@@ -4,7 +4,7 @@ use refrain_core::r#loop::{Attempt, DroppedGate, GateResult, LoopState, Proof};
 use refrain_core::protect::Part;
 use refrain_core::spec::{Millis, ProtectSpec, Spec, Until};
 use refrain_core::text::{cut, printable, squeeze};
-use refrain_core::view::{Gate, Tone};
+use refrain_core::view::{Gate, Status, Tone};
 
 use crate::render::phrase;
 
@@ -305,17 +305,21 @@ pub(crate) fn digest(state: &LoopState, attempt: &Attempt) -> Vec<Line> {
 }
 
 /// The gates' last words, on one line.
-pub(crate) fn row(gates: &[Gate]) -> String {
+pub(crate) fn row(status: &Status) -> String {
     let one = |gate: &Gate| {
         let mark = if gate.hard { "" } else { " (advisory)" };
         let flaky = if gate.flaky { ", flaky" } else { "" };
         match &gate.why {
             None => format!("{}{mark} passed{flaky}", gate.name),
             Some(why) => {
-                let before = if gate.failed_before == Some(true) { ", before the loop too" } else { "" };
+                let is_later = gate.ran.0.iteration > 0;
+                let before =
+                    if is_later && gate.failed_before == Some(true) { ", before the loop too" } else { "" };
                 format!("{}{mark} failed: {why}{before} ({})", gate.name, gate.command)
             }
         }
     };
-    gates.iter().map(one).collect::<Vec<_>>().join("; ")
+    let ran = status.gates_ran.iter().map(|when| format!("they ran last {when}"));
+    let ran = ran.filter(|_| !status.gates.is_empty());
+    status.gates.iter().map(one).chain(ran).collect::<Vec<_>>().join("; ")
 }

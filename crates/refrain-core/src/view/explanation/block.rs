@@ -4,7 +4,8 @@ use super::end;
 use super::statement::{needed, tell, told};
 use crate::event::{BlockReason, Exit};
 use crate::gate::{NOT_FOUND, missing_program};
-use crate::r#loop::{GateFailure, LoopState, Outcome};
+use crate::r#loop::{GateFailure, Grant, LoopState, Outcome};
+use crate::machine::Refusal;
 use crate::protect::ProtectionBreach;
 use crate::session::MAX_IDLE_TURNS;
 use crate::spec::Until;
@@ -124,12 +125,22 @@ fn cure_of(state: &LoopState, why: BlockReason, resume: String) -> String {
             format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
         }
         BlockReason::StateFile => {
-            format!("answer it and continue with {}", tell(state))
+            answer(state, "answer it", &resume)
         }
         BlockReason::Stuck | BlockReason::GaveUp | BlockReason::Idle => {
-            format!("tell it what to do and continue with {}", tell(state))
+            answer(state, "tell it what to do", &resume)
         }
         BlockReason::Refunds | BlockReason::Churn => see_why(state, &resume),
+    }
+}
+
+/// How a person answers. A loop whose limits are used up keeps the text, and continues with larger ones.
+fn answer(state: &LoopState, what: &str, resume: &str) -> String {
+    let lacks = || matches!(state.resume(&Grant::default()), Err(Refusal::NothingGranted { .. }));
+    match state.spec.task {
+        None if !state.steering.is_empty() => format!("give it the text that is queued: {resume}"),
+        None if lacks() => format!("{what} with {}, then {resume}", tell(state)),
+        _ => format!("{what} and continue with {}", tell(state)),
     }
 }
 

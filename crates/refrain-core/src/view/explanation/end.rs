@@ -1,7 +1,7 @@
 //! Why a loop has ended.
 
 use super::block::{self, stuck, touched};
-use super::statement::{asked_by, by_person};
+use super::statement::{asked_by, by_person, gates_ran};
 use crate::event::{ClaimSource, End};
 use crate::r#loop::{Approval, LoopState};
 use crate::spec::Spec;
@@ -117,10 +117,12 @@ fn failing(state: &LoopState) -> Option<String> {
     let proof = state.proof.as_ref()?;
     let names: Vec<&str> =
         proof.failing(&state.spec).filter_map(|it| Some(it.spec(&state.spec)?.name.as_str())).collect();
-    match names.as_slice() {
-        [] => proof.instability(),
-        [one] => Some(format!("gate {one} fails")),
-        many => Some(format!("gates {} fail", many.join(", "))),
+    match (names.as_slice(), gates_ran(state)) {
+        ([], _) => proof.instability(),
+        ([one], None) => Some(format!("gate {one} fails")),
+        (many, None) => Some(format!("gates {} fail", many.join(", "))),
+        ([one], Some(when)) => Some(format!("gate {one}, which ran last {when}, failed then")),
+        (many, Some(when)) => Some(format!("gates {}, which ran last {when}, failed then", many.join(", "))),
     }
 }
 

@@ -41,6 +41,14 @@ pub(super) fn needed(state: &LoopState) -> Option<String> {
     (!said.is_empty()).then_some(said)
 }
 
+/// When the gates ran last, if that was before the last iteration.
+pub(crate) fn gates_ran(state: &LoopState) -> Option<String> {
+    state.gates_asked_before().map(|iteration| match iteration {
+        0 => "before the first iteration".to_owned(),
+        n => format!("after iteration {n}"),
+    })
+}
+
 fn last_sentence(line: &str) -> &str {
     let end = line.trim_end_matches(['.', '!', '?', ' ']).len();
     let begins = [". ", "! ", "? "].iter().filter_map(|mark| Some(line[..end].rfind(mark)? + mark.len()));

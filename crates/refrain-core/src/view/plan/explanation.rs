@@ -53,7 +53,9 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
             format!("{spent} of {cap} spent, and {} not done", tasks(all - landed.min(all)))
         }
         Some(PlanEnd::Blocked) => blocked(state),
-        None if word == StatusWord::Crashed => gone("its runner", state.updated_at),
+        None if word == StatusWord::Crashed => {
+            gone("its runner", state.updated_at, state.running().next().is_some())
+        }
         None => at_work(state, all),
     }
 }

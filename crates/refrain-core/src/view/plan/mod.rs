@@ -272,6 +272,17 @@ pub fn status(
     }
 }
 
+impl PlanStatus {
+    /// The tasks that the plan has not tried, as a person or their file says that they are not to be done now.
+    pub fn not_tried(&self) -> impl Iterator<Item = &TaskView> {
+        // What it tried, and gave up, is in the list of the blocked.
+        let is_tried = |task: &TaskView| self.blocked.iter().any(|blocked| blocked.task == task.id);
+        let is_left_out =
+            |word| matches!(word, TaskWord::Blocked | TaskWord::Failed | TaskWord::AwaitingTune);
+        self.tasks.iter().filter(move |task| is_left_out(task.status) && !is_tried(task))
+    }
+}
+
 fn waits_for(state: &PlanState) -> Option<WaitsFor> {
     match state.ended?.end {
         PlanEnd::Blocked if state.hindered.is_some() => Some(WaitsFor::Setup),

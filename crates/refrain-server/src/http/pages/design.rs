@@ -76,7 +76,7 @@ pub(super) async fn show(State(state): State<Arc<AppState>>) -> Response {
         ],
         needs: vec![
             need("a".to_owned(), "The work is done.", NeedForm::Approve(String::new())),
-            need("b".to_owned(), "Which database may I use?", NeedForm::Answer),
+            need("b".to_owned(), "Which database may I use?", NeedForm::Answer(true)),
             need("c".to_owned(), "Log in with claude.", NeedForm::Continue),
         ],
         meter: Meter::of(Some(1.25), false, Some(5.0)),

@@ -106,7 +106,8 @@ pub(super) struct Need {
 pub(super) enum NeedForm {
     /// Approve this tree; empty if it has no name.
     Approve(String),
-    Answer,
+    /// Whether it has stopped: it can also continue with other limits.
+    Answer(bool),
     Continue,
     /// Its page has more.
     Look,
@@ -146,7 +147,8 @@ impl Need {
                 ("Needs your approval", reason, NeedForm::Approve(facts.tree.unwrap_or_default().to_owned()))
             }
             Some("answer") => {
-                ("Needs your answer", facts.question.map_or(reason, str::to_owned), NeedForm::Answer)
+                let text = facts.question.map_or(reason, str::to_owned);
+                ("Needs your answer", text, NeedForm::Answer(facts.status.has_stopped()))
             }
             Some("login") => {
                 let text = format!("Log in with {} on this machine, then continue.", facts.agent);
@@ -178,7 +180,7 @@ mod tests {
         };
         let need = Need::of("/p/x/job".to_owned(), "job".to_owned(), "", &facts);
         assert_eq!((need.title, need.text.as_str()), ("Needs your answer", "Which <db>?"));
-        assert_eq!(need.form, NeedForm::Answer);
+        assert_eq!(need.form, NeedForm::Answer(true));
         let approval = NeedFacts { waits_for: Some("approval"), tree: Some("abc"), ..facts };
         let need = Need::of(String::new(), String::new(), "", &approval);
         assert_eq!(need.form, NeedForm::Approve("abc".to_owned()));

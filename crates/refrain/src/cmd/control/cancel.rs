@@ -143,7 +143,11 @@ fn of_plan(id: &LoopId, ended: bool, now: bool, view: &PlanStatus) -> String {
     };
     let have = if view.tasks_done == 1 { "has" } else { "have" };
     let all = phrase::counted(u32::try_from(view.tasks_total).unwrap_or(u32::MAX), "task", "tasks");
-    let landed = format!("{} of {all} {have} landed", view.tasks_done);
+    let without = match view.not_tried().count() {
+        0 => String::new(),
+        count => format!(", and {count} not tried"),
+    };
+    let landed = format!("{} of {all} {have} landed{without}", view.tasks_done);
     let mut words = format!("{id} {when}; {landed}\n");
     for left in [leftovers::behind(view), leftovers::branches(view), leftovers::uncommitted(view)]
         .into_iter()

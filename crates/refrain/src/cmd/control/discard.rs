@@ -32,8 +32,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     }
     let DiscardOutcome { archived, was_archived, kept, stays } = discard(context, &service, &id)?;
     if was_archived {
-        let back = kept.first().map(|work| brings_back(&id, None, &work.reference));
-        let back = back.map(|back| format!("; {back}")).unwrap_or_default();
+        let back = kept.iter().map(|work| brings_back(&id, work.branch.as_deref(), &work.reference));
+        let back: String = back.map(|back| format!("; {back}")).collect();
         out::tell_note(format!("{id} is archived already, and nothing was changed{back}"));
         return Ok(Code::Done.into());
     }

@@ -141,7 +141,8 @@ fn last_failure(service: &Service, status: &Status) -> Option<String> {
     let mut lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.split_off(lines.len().saturating_sub(2));
     let end = if last.is_empty() { String::new() } else { format!(": {}", last.join(" / ")) };
-    Some(format!("gate {}{end}", gate.name))
+    let when = status.gates_ran.as_ref().map_or_else(String::new, |when| format!(" ({when})"));
+    Some(format!("gate {}{when}{end}", gate.name))
 }
 
 /// Why the folder of a loop is not there: a worktree of its own is made when the runner begins.
@@ -212,7 +213,7 @@ fn text(
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", format!("{}{gone}", status.working_dir)),
         Row::prose("git", commits::count(status)),
-        Row::prose("gates", gates::row(&status.gates)),
+        Row::prose("gates", gates::row(status)),
         Row::prose("untrusted", gates::untrusted(&status.untrusted)).with_tone(Tone::Attention),
         Row::exact("verified tree", status.tree.clone().unwrap_or_default()),
         Row::prose("signature", status.signature.clone()),

@@ -70,7 +70,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let mut choices = choices(&service, args)?;
     let offer = service.offer(&service.project().worktree)?;
-    let asks = values::can_ask(context) && !args.yes && !args.dry_run && has_no_file(context, &service)?;
+    let asks = values::can_ask(context)
+        && !args.yes
+        && !args.dry_run
+        && project_file(context, &service)? == ProjectFile::Absent;
     if asks {
         choices = ask(&offer, choices)?;
     }
@@ -92,6 +95,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             true => format!("next: {}\n", first_start(&request.choices, &offer)),
             false => format!("next: {}\n", how_to_trust(context, &service)?),
         });
+    }
+    // A file that cannot be read is kept as it is, and named above.
+    if !args.dry_run && !is_new && matches!(project_file(context, &service), Ok(ProjectFile::Untrusted(_))) {
+        text.push_str(&format!("next: {}\n", how_to_trust(context, &service)?));
     }
     out::print(&text);
     Ok(Code::Done.into())
@@ -151,9 +158,8 @@ fn how_to_trust(context: &Context, service: &Service) -> Result<String, RequestE
     Ok(format!("refrain trust --show, then refrain trust --hash {hash}; {until}"))
 }
 
-fn has_no_file(context: &Context, service: &Service) -> Result<bool, RequestError> {
-    let settings = service.settings(AgentChoice::default(), context.has_variables())?;
-    Ok(settings.project_file == ProjectFile::Absent)
+fn project_file(context: &Context, service: &Service) -> Result<ProjectFile, RequestError> {
+    Ok(service.settings(AgentChoice::default(), context.has_variables())?.project_file)
 }
 
 /// The values of the options, else the defaults.

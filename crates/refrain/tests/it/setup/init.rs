@@ -62,7 +62,9 @@ fn a_project_is_made_ready_once() {
 
     let with = sandbox.snapshot();
     let again = sandbox.refrain(&ALL).with_code(0).stdout;
-    assert_eq!(again, names.map(|name| format!("{name}: left as it is\n")).concat());
+    let (kept, next) = again.split_once("next: ").expect("refrain.toml is not trusted yet");
+    assert_eq!(kept, names.map(|name| format!("{name}: left as it is\n")).concat());
+    assert!(next.contains(&format!("refrain trust --hash {hash}")), "{next}");
     assert_eq!(sandbox.snapshot(), with, "twice is once");
     sandbox.refrain(&["trust", "--hash", &hash]).with_code(0);
 }
@@ -87,6 +89,8 @@ fn the_configuration_has_the_values_that_were_chosen() {
     put(&sandbox, "src/lib.rs", "");
     let run = sandbox.refrain(&["init", "--agent", "codex", "--git", "commit"]).with_code(0).stdout;
     assert!(run.contains("next: refrain trust"), "{run}");
+    let again = sandbox.refrain(&["init"]).with_code(0).stdout;
+    assert!(again.contains("next: refrain trust"), "it is still not trusted: {again}");
     let text = read(&sandbox, "refrain.toml");
     assert!(text.contains("\nauto-gates = true   # cargo test"), "{text}");
     let values = || sandbox.refrain(&["config", "show", "--json"]).with_code(0).json();

@@ -1,7 +1,7 @@
 use super::{Last, Ledger};
 use crate::event::{BlockReason, ClaimSource, End, Urgency};
 use crate::git::Oid;
-use crate::spec::{OnStuck, Until};
+use crate::spec::{Millis, OnStuck, Until};
 
 impl Ledger {
     pub(super) fn end(&mut self, end: End) {
@@ -48,6 +48,7 @@ impl Ledger {
             }
             End::Cancelled => assert!(self.cancelled.is_some(), "cancelled without a request"),
             End::IterationCap => {
+                assert_eq!(self.blocked, 0, "its question is not shown");
                 assert_eq!(Some(self.charged), self.limits.max_iterations);
                 assert!(self.spec.until != Until::Count || self.spec.approval, "it did what was asked for");
                 assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");
@@ -72,7 +73,11 @@ impl Ledger {
                 assert!(!is_given, "they said so already");
             }
             End::Blocked { why: BlockReason::StateFile } => {
-                assert!(self.blocked >= 2, "it had no second try")
+                let is_over = |all: Millis| self.active >= all.into();
+                let is_last = self.limits.max_iterations == Some(self.charged)
+                    || self.limits.max_duration.is_some_and(is_over)
+                    || self.limits.max_tokens.is_some_and(|cap| self.tokens >= cap);
+                assert!(self.blocked >= if is_last { 1 } else { 2 }, "it had no second try")
             }
             End::TimedOut => {
                 assert!(self.active >= self.limits.max_duration.expect("a limit").into());

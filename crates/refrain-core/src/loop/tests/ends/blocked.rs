@@ -2,13 +2,16 @@
 
 use rstest::rstest;
 
-use crate::event::{AttemptFinished, BlockReason, ClaimSource, End, Exit, StopReason};
-use crate::r#loop::tests::journal::{Journal, blocked, claiming, finished, gates, spec, stop, task};
+use crate::agent::Scope;
+use crate::event::{Ask, AttemptFinished, BlockReason, ClaimSource, End, Exit, StopReason};
+use crate::r#loop::tests::journal::{
+    Journal, blocked, claiming, finished, gates, reporting, spec, stop, task, tokens,
+};
 use crate::r#loop::{LoopState, Step};
 use crate::prompt;
 use crate::prompt::state_file::WorkStatus;
-use crate::spec::Spec;
-use crate::view::{self, Alive, StatusWord};
+use crate::spec::{Limits, Millis, Spec};
+use crate::view::{self, Alive, StatusWord, WaitsFor};
 
 const BLOCKED: Step = Step::Finish(End::Blocked { why: BlockReason::StateFile });
 
@@ -97,4 +100,28 @@ fn a_journal_of_before_says_only_that_it_was_done() {
         before["state_done"] = said.into();
         assert_eq!(serde_json::from_value::<AttemptFinished>(before).unwrap().state, state);
     }
+}
+
+#[rstest]
+#[case::iterations(Limits { max_iterations: Some(1), ..spec().limits }, "--max-iterations 3")]
+#[case::time(Limits { max_duration: Some(Millis(3_000)), ..spec().limits }, "--max-duration 60s")]
+#[case::tokens(Limits { max_tokens: Some(10), ..spec().limits }, "--max-tokens 200")]
+fn a_question_in_the_last_iteration_is_shown_and_its_answer_waits_for_larger_limits(
+    #[case] limits: Limits,
+    #[case] flag: &str,
+) {
+    let used = reporting(|report| report.tokens = Some((Scope::Attempt, tokens(100, 0))));
+    let asks = AttemptFinished { needs: Some("A or B?".into()), report: used.report, ..blocked() };
+    let journal = Journal::of(Spec { limits, keep_failed: true, ..spec() }).taken_over();
+    let journal = journal.spawns().after_ms(2_000).ends(asks).after_ms(1_000);
+    assert_eq!(journal.next(), BLOCKED);
+    let journal = journal.obey();
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
+    assert_eq!((status.question.as_deref(), status.waits_for), (Some("A or B?"), Some(WaitsFor::Answer)));
+    let resume = format!("refrain resume mend {flag}");
+    let needs = format!("answer it with refrain answer mend TEXT, then {resume}");
+    assert_eq!(status.needs.as_deref(), Some(&*needs));
+    let journal = journal.asks(Ask::Steer("B".into()));
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
+    assert_eq!(status.needs, Some(format!("give it the text that is queued: {resume}")));
 }
