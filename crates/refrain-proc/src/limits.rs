@@ -48,11 +48,14 @@ pub(crate) fn bound(child: u32, time: Duration) {
     let memory = u64::from(info.totalram) * u64::from(info.mem_unit) / 2;
     let processors = thread::available_parallelism().map_or(1, NonZero::get) as u64;
     for (resource, most) in [(Resource::Data, memory), (Resource::Cpu, time.as_secs().max(1) * processors)] {
-        limit(child, resource, Rlimit { current: Some(most), maximum: Some(most) });
+        // A child has what this process has, which may be less.
+        let has = getrlimit(resource);
+        let most = |has: Option<u64>| Some(has.map_or(most, |has| has.min(most)));
+        limit(child, resource, Rlimit { current: most(has.current), maximum: most(has.maximum) });
     }
 }
 
-/// Fails only if the child is gone, or has a smaller limit that it may not raise.
+/// Fails only if the child is gone.
 fn limit(child: u32, resource: Resource, limit: Rlimit) {
     if let Some(child) = i32::try_from(child).ok().and_then(Pid::from_raw) {
         let _ = prlimit(Some(child), resource, limit);

@@ -60,8 +60,8 @@ const MISSING: [i64; 9] = [
 const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 /// Tracing of a process that is not a child.
 const TRACING: [u32; 2] = [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE];
-/// `F_SETLEASE`, `F_NOTIFY` and `F_SETDELEG`: with a lease on a file that it can only read, a program keeps all others from
-/// opening that.
+/// `F_SETLEASE` and `F_SETDELEG`: a lease on a file that a program can only read delays all others that open the file. And
+/// `F_NOTIFY`, which sends signals for a folder.
 const LEASES: [u64; 3] = [1024, 1026, 1040];
 /// Typing into a terminal in the name of the user.
 const TYPING: [u64; 2] = [libc::TIOCSTI, 0x541c];

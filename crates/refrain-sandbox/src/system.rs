@@ -12,7 +12,7 @@ use rustix::mount::MountAttrFlags;
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 
-/// Which signal tells of a file that is opened (fcntl(2)).
+/// The command that sets the signal for a broken lease (fcntl(2)).
 const F_SETSIG: i32 = 10;
 
 /// Moves this process into new namespaces. Flags for the table of descriptors are not accepted.

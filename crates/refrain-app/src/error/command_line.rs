@@ -1,4 +1,4 @@
-//! What clap says of a command line, as one line that names the value and what is accepted.
+//! Converts an error of clap to one line that names the value and what is accepted.
 
 use clap::error::ErrorKind;
 
@@ -22,7 +22,7 @@ impl From<clap::Error> for RequestError {
         let is_alike =
             |suggested: &str| suggested.contains(&typed) || suggested.chars().next() == typed.chars().next();
         let is_meant = |line: &&str| match line.trim_start() {
-            // Behind `--` it would be no value of the option either.
+            // After `--` it would be no value of the option either.
             tip if tip.starts_with("tip: to pass '") => false,
             // `zsh` for `tcsh` and `--version` for `--iteration` are guesses.
             tip if tip.starts_with("tip: a similar ") => is_alike(&quoted(tip)),

@@ -63,11 +63,15 @@ impl PreparedLoop {
         Ok(())
     }
 
-    /// Refuses what [`Self::start`] would refuse before it begins.
-    pub fn check(&self, context: &Context) -> Result<(), RequestError> {
+    fn check_request(&self, context: &Context) -> Result<(), RequestError> {
         context.check(Action::Start)?;
         context.typed.check_loop(&self.spec)?;
-        trust::check(context, &self.service, &self.offered, None)?;
+        trust::check(context, &self.service, &self.offered, None)
+    }
+
+    /// Refuses what [`Self::start`] would refuse, except for what other loops hold.
+    pub fn check(&self, context: &Context) -> Result<(), RequestError> {
+        self.check_request(context)?;
         let mut spec = self.spec.clone();
         self.service.drop_missing_gates(&mut spec);
         Ok(self.service.check_start(&spec)?)
@@ -75,10 +79,8 @@ impl PreparedLoop {
 
     /// Starts it; `note` receives the loops that may be running beside it.
     pub fn start(self, context: &Context, note: Note<'_>) -> Result<StartedLoop, RequestError> {
-        let Self { service, settings, dir, mut spec, offered, untrusted_gates, named, mut notes } = self;
-        context.check(Action::Start)?;
-        context.typed.check_loop(&spec)?;
-        trust::check(context, &service, &offered, None)?;
+        self.check_request(context)?;
+        let Self { service, settings, dir, mut spec, offered: _, untrusted_gates, named, mut notes } = self;
         notes.extend(service.drop_missing_gates(&mut spec));
         notes.extend(not_trusted(&untrusted_gates));
         spec.untrusted.extend(untrusted_gates.gates.iter().map(|gate| gate.check.to_string()));

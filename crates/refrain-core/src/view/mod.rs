@@ -501,6 +501,11 @@ impl StatusWord {
         !matches!(self, Self::Running | Self::Waiting)
     }
 
+    /// Whether nothing continues it.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Cancelled)
+    }
+
     /// Whether a loop that asks nothing takes an answer: it stopped, and a person's words may help it on.
     pub fn takes_answer(self) -> bool {
         match self {

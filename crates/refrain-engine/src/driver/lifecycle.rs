@@ -53,8 +53,13 @@ impl Service {
         self.start_in(spec, named, None)
     }
 
-    /// What [`Self::start`] refuses for the specification alone.
+    /// Refuses what [`Self::start`] would refuse, except for what other loops hold.
     pub fn check_start(&self, spec: &Spec) -> Result<(), EngineError> {
+        self.check_surroundings(spec)?;
+        self.settle(spec.clone(), None).map(drop)
+    }
+
+    fn check_surroundings(&self, spec: &Spec) -> Result<(), EngineError> {
         if spec.depth >= Spec::MAX_DEPTH {
             return Err(EngineError::TooDeep);
         }
@@ -82,7 +87,7 @@ impl Service {
         named: Option<LoopId>,
         there: Option<&Repository>,
     ) -> Result<Runner, EngineError> {
-        self.check_start(&spec)?;
+        self.check_surroundings(&spec)?;
         let words = match &spec.session {
             Some(session) => session.slug().to_owned(),
             None => Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned(),
@@ -91,21 +96,7 @@ impl Service {
         spec.gate_env.mark = format!("{:016x}", rand::rng().random::<u64>());
         let forgetful = recall(&self.host, &mut spec);
         self.with_free_name(named.as_ref(), &words, |id| {
-            let mut spec = Spec { id: id.clone(), ..spec.clone() };
-            if spec.git.checkout.is_own_worktree() {
-                pin_programs(&mut spec);
-            }
-            let git_env = self.host.git_env(&spec);
-            let open = || match there {
-                Some(there) => Ok(there.again().in_env(&git_env)),
-                None => Repository::open(&self.project.worktree, &git_env),
-            };
-            let opened = repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env, open)?;
-            if spec.task.is_none()
-                && let Some(place) = taken_place(&spec)
-            {
-                return Err(EngineError::NotesPlaceTaken(place));
-            }
+            let (spec, opened) = self.settle(Spec { id: id.clone(), ..spec.clone() }, there)?;
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let share = match self.share(&spec) {
@@ -123,6 +114,29 @@ impl Service {
             let forgetful = forgetful.clone();
             Ok(Some(Runner { opened, forgetful, ..Runner::new(journal, lock, share, 0) }))
         })
+    }
+
+    /// The specification with the repository, branch and worktree that it will have.
+    fn settle(
+        &self,
+        mut spec: Spec,
+        there: Option<&Repository>,
+    ) -> Result<(Spec, Option<Repository>), EngineError> {
+        if spec.git.checkout.is_own_worktree() {
+            pin_programs(&mut spec);
+        }
+        let git_env = self.host.git_env(&spec);
+        let open = || match there {
+            Some(there) => Ok(there.again().in_env(&git_env)),
+            None => Repository::open(&self.project.worktree, &git_env),
+        };
+        let opened = repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env, open)?;
+        if spec.task.is_none()
+            && let Some(place) = taken_place(&spec)
+        {
+            return Err(EngineError::NotesPlaceTaken(place));
+        }
+        Ok((spec, opened))
     }
 
     /// What is made of a name that is free: the one that is given, else one that is made up, and another while that is

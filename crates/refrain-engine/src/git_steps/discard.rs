@@ -144,7 +144,7 @@ impl Service {
             let reference = self.keep_discarded(repository, id, &work)?;
             kept.push(KeptWork { branch: Some((*branch).to_owned()), reference, uncommitted });
         }
-        if !matches!(word, StatusWord::Completed | StatusWord::Cancelled) {
+        if !word.is_over() {
             self.ask(id, LoopRequest::Cancel, (Ask::Cancel(Urgency::Now), by), |_| {})?;
         }
         if let Some((branch, repository)) = &repository {

@@ -51,7 +51,7 @@ impl Service {
         if !status.status.has_stopped() {
             return Ok(Err(MergeRefusal::Running));
         }
-        if !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled) {
+        if !status.status.is_over() {
             return Ok(Err(MergeRefusal::Continues(status.status)));
         }
         let lock = Arc::new(self.runner_lock::<PlanState>(id, dir)?);
@@ -153,7 +153,7 @@ impl Service {
             let reference = self.keep_discarded(&repository, id, tip)?;
             kept.push(KeptWork { branch: None, reference, uncommitted: 0 });
         }
-        if !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled) {
+        if !status.status.is_over() {
             self.ask(id, LoopRequest::Cancel, (Ask::Cancel(Urgency::Now), by), |_| {})?;
         }
         for (worktree, number) in saved {

@@ -273,7 +273,8 @@ fn release(journal: &Journal, host: &Host) -> Result<Event, EngineError> {
     let project = match Project::find(&spec.project) {
         Ok(project) => project,
         // It was moved.
-        Err(error) => return released(chain(&error)),
+        Err(error) if !spec.project.is_dir() => return released(chain(&error)),
+        Err(error) => return Err(error.into()),
     };
     let by = match WorktreeLock::claim(&project, &spec.worktree, false)? {
         ClaimOutcome::Alone(_lock) | ClaimOutcome::Beside(_lock, _) => {

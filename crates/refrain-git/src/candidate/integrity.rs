@@ -1,5 +1,5 @@
-//! Whether objects have the content that their names say. Git reads them without a look at that, and an agent can write
-//! into the object store. When a name is peeled to a kind, git compares.
+//! Whether objects match their names: an agent can write into the object store. Git does not check that when it reads them;
+//! peeling a name makes it check.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -53,11 +53,10 @@ impl Entry<'_> {
 }
 
 impl Repository {
-    /// Checks whether the tree of a commit, or a tree, and all in it have the content that their names say. What is missing
-    /// has none.
+    /// Checks whether the tree of a commit, or a tree, and all in it match their names. A missing object is no error.
     /// Errors: [`GitError::ForgedObject`] if one has another; [`GitError`] if git cannot be run, or is cancelled.
     pub fn verify_tree(&self, treeish: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
-        verify_tree(self.git().until(cancel), treeish, Depth::Files)
+        verify_files(self.git().until(cancel), &[treeish])
     }
 }
 
@@ -68,7 +67,7 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
     let files = entries(&printed, "ls-files")?;
     if tree_of(&files, 0).as_ref() != Some(tree) {
         // Old gits wrote trees with modes that an index cannot have; and SHA-256 names are left to git.
-        verify_tree(git, tree, Depth::Folders)?;
+        verify_trees(git, &[tree], Depth::Folders)?;
         let printed = git.output(list(&["-r"], tree), &[])?;
         let listed = entries(&printed, "ls-tree")?;
         let is_same =
@@ -105,21 +104,31 @@ fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
     [&["--no-replace-objects", "ls-tree", "-z", "--full-tree"], how, &[tree.as_str()]].concat()
 }
 
-fn verify_tree(git: Git<'_>, treeish: &Oid, depth: Depth) -> Result<(), GitError> {
-    let top = [("tree", Entry { mode: b"", object: treeish.as_str(), path: b"" })];
+/// [`Repository::verify_tree`] for several.
+pub(crate) fn verify_files(git: Git<'_>, treeishes: &[&Oid]) -> Result<(), GitError> {
+    verify_trees(git, treeishes, Depth::Files)
+}
+
+fn verify_trees(git: Git<'_>, treeishes: &[&Oid], depth: Depth) -> Result<(), GitError> {
     let how: &[&str] = match depth {
         Depth::Folders => &["-r", "-d"],
         Depth::Files => &["-r", "-t"],
     };
-    let printed = git.output(list(how, treeish), &[]);
+    let tops = treeishes.iter().map(|it| ("tree", Entry { mode: b"", object: it.as_str(), path: b"" }));
+    let tops: Vec<_> = tops.collect();
+    let listed = treeishes.iter().map(|treeish| git.output(list(how, treeish), &[]));
     // Git does not list a forged tree.
-    let printed = printed.or_else(|error| verify_objects(git, &top).and(Err(error)))?;
-    let listed = entries(&printed, "ls-tree")?.into_iter().filter_map(|entry| match entry.mode {
-        b"160000" => None,
-        b"040000" => Some(("tree", entry)),
-        _ => Some(("blob", entry)),
-    });
-    verify_objects(git, &top.into_iter().chain(listed).collect::<Vec<_>>())
+    let listed = listed.collect::<Result<Vec<_>, _>>();
+    let listed = listed.or_else(|error| verify_objects(git, &tops).and(Err(error)))?;
+    let mut objects = tops;
+    for printed in &listed {
+        objects.extend(entries(printed, "ls-tree")?.into_iter().filter_map(|entry| match entry.mode {
+            b"160000" => None,
+            b"040000" => Some(("tree", entry)),
+            _ => Some(("blob", entry)),
+        }));
+    }
+    verify_objects(git, &objects)
 }
 
 fn verify_objects(git: Git<'_>, objects: &[(&str, Entry<'_>)]) -> Result<(), GitError> {

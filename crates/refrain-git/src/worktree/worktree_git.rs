@@ -163,7 +163,7 @@ pub fn is_half_made(path: &Utf8Path) -> bool {
     reason.is_some_and(|reason| reason.trim_end() == HALF_MADE)
 }
 
-/// Refuses a linked worktree of the project at `project` that leads to its repository no more: its `.git` file is gone or
+/// Refuses a linked worktree of the project at `project` that no longer leads to its repository: its `.git` file is gone or
 /// replaced, or the project was moved: then its git folder is not known.
 pub fn check_link(
     worktree: &Utf8Path,

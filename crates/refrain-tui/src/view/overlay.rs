@@ -5,7 +5,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget};
-use refrain_core::view::{Kind, StatusWord};
+use refrain_core::view::Kind;
 use unicode_width::UnicodeWidthStr;
 
 use super::forms;
@@ -98,11 +98,6 @@ fn bottom(model: &Model, keys: &str, buffer: &mut Buffer, area: Rect) {
     put(buffer, last, 0, &line);
 }
 
-/// Whether nothing continues it.
-fn is_over(status: StatusWord) -> bool {
-    matches!(status, StatusWord::Completed | StatusWord::Cancelled)
-}
-
 /// As many whole key hints as there is room for, the most needed first.
 fn keys(model: &Model, columns: usize) -> String {
     let of: &[&str] = match model.opened.last() {
@@ -151,9 +146,9 @@ fn keys(model: &Model, columns: usize) -> String {
             .list
             .current()
             .and_then(seen)
-            .map_or((false, false), |row| (row.kind == Kind::Plan, is_over(row.status))),
-        Some(OpenView::Loop(one)) => (false, one.status.as_ref().is_some_and(|it| is_over(it.status))),
-        Some(OpenView::Plan(one)) => (true, one.status.as_ref().is_some_and(|it| is_over(it.status))),
+            .map_or((false, false), |row| (row.kind == Kind::Plan, row.status.is_over())),
+        Some(OpenView::Loop(one)) => (false, one.status.as_ref().is_some_and(|it| it.status.is_over())),
+        Some(OpenView::Plan(one)) => (true, one.status.as_ref().is_some_and(|it| it.status.is_over())),
         Some(OpenView::Log(_)) => (false, false),
     };
     let applies = |key: &&&str| match **key {

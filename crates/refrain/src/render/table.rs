@@ -74,7 +74,7 @@ pub(crate) fn cut(text: &str, wide: usize, how: CutPosition) -> Cow<'_, str> {
         return Cow::Borrowed("");
     }
     // Joined characters may have another width than single ones, so the rest is measured as a whole.
-    let dots = in_charset("…");
+    let dots = Some(in_charset("…")).filter(|dots| dots.width() < wide).unwrap_or_default();
     let fits = |part: &&str| part.width() + dots.width() <= wide;
     let ends = || text.char_indices().map(|(at, _)| at);
     Cow::Owned(match how {

@@ -78,7 +78,7 @@ pub(super) struct LoopPage {
 impl LoopPage {
     /// Whether its agent may get a text with a later attempt.
     pub(super) fn can_steer(&self) -> bool {
-        !matches!(self.status.status, StatusWord::Completed | StatusWord::Cancelled)
+        !self.status.status.is_over()
     }
 
     pub(super) fn head(&self, frame: &Frame, base: &str, tab: &str) -> Head {

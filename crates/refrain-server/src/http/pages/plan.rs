@@ -6,7 +6,7 @@ use refrain_core::plan::TaskId;
 use refrain_core::view::plan::{
     BlockedTask, PlanStatus, TaskView, TaskWord, WaveView, WaveWord, critical_path,
 };
-use refrain_core::view::{StatusWord, progress};
+use refrain_core::view::progress;
 
 use super::figures::{Moment, money, utc};
 use super::frame::{Frame, page};
@@ -87,7 +87,7 @@ pub(super) fn show(frame: Frame, base: String, status: &PlanStatus) -> Response 
 }
 
 fn can_change(plan: &PlanStatus) -> bool {
-    !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled)
+    !plan.status.is_over()
 }
 
 /// How a task that is not at work can be changed.

@@ -77,7 +77,7 @@ fn show(context: &Context, args: &Args, dir: &Utf8Path) -> Result<ExitCode, Requ
     Ok(code)
 }
 
-/// What was shown if all of it was, where the commands can be typed that end a loop's messages, and how the folder is removed.
+/// The closing text: what the demo showed, or that it failed, and how to remove its folder.
 fn closing(code: ExitCode, shown: &str, dir: &Utf8Path) -> String {
     let shown = if code == ExitCode::SUCCESS {
         shown
