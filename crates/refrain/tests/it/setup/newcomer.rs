@@ -111,7 +111,7 @@ fn work_that_its_gates_passed_is_verified_once_it_is_committed_by_hand() {
     sandbox.refrain(&start).with_code(0);
     let refused = sandbox.refrain(&["merge", "job"]).with_code(17).stderr;
     assert!(
-        refused.contains("commit them there, then refrain merge job; it asks for --unverified if"),
+        refused.contains("commit it there, then refrain merge job; it asks for --unverified if"),
         "{refused}"
     );
     let worktree = sandbox.status("job")["worktree"].as_str().unwrap().to_owned();
