@@ -30,7 +30,7 @@ fn files_that_differ_come_in_order_with_their_lines() {
         told,
         [
             of("README.md", Change::Retyped, Some(1), Some(1)),
-            of("a new\tfile\n", Change::Added, Some(1), Some(0)),
+            of(r"a new\tfile\n", Change::Added, Some(1), Some(0)),
             of("bytes.bin", Change::Added, None, None),
             of("src/a.rs", Change::Modified, Some(1), Some(0)),
             of("src/b.rs", Change::Deleted, Some(0), Some(1)),
