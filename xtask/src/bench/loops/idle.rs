@@ -24,7 +24,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     pause(Duration::from_millis(settle));
 
     let runner = running.pid();
-    let mut rows = memory("runner", runner, (bench.pick(3.0, 7.0), bench.pick(20.0, 56.0)))?;
+    let mut rows = memory("runner", runner, (bench.pick(3.0, 7.0), bench.pick(20.0, 58.0)))?;
     let mut watched = vec![("runner", runner)];
     if let Some(keeper) = keeper(agent, runner) {
         rows.extend(memory("keeper", keeper, (bench.pick(1.0, 5.0), bench.pick(6.0, 20.0)))?);
