@@ -36,7 +36,7 @@ pub enum GitError {
          in the project mends it"
     )]
     OtherRoot { path: Utf8PathBuf, root: Utf8PathBuf },
-    /// A linked worktree that leads to its repository no more.
+    /// A linked worktree that no longer leads to its repository.
     #[error("{worktree} has lost the link to its repository: {why}; {cure}")]
     LostLink { worktree: Utf8PathBuf, why: &'static str, cure: String },
     /// Git does not trust the folder's owner (its `safe.directory`).

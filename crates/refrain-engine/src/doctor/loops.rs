@@ -85,7 +85,7 @@ pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     found
 }
 
-/// Its own worktree that leads to its repository no more.
+/// Its own worktree if that no longer leads to its repository.
 fn lost_link(state: &LoopState) -> Option<Finding> {
     let id = &state.spec.id;
     match repository::check_link(&state.spec.worktree, &state.spec) {

@@ -335,7 +335,7 @@ pub(crate) fn open(
     Ok(pinned(Repository::open(folder, env)?, spec))
 }
 
-/// Refuses the loop's own worktree if it leads to its repository no more.
+/// Refuses the loop's own worktree if it no longer leads to its repository.
 pub(crate) fn check_link(folder: &Utf8Path, spec: &Spec) -> Result<(), GitError> {
     match spec.git.checkout.is_own_worktree() && *folder == spec.worktree {
         true => {

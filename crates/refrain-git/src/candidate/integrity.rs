@@ -33,15 +33,6 @@ struct Entry<'a> {
     path: &'a [u8],
 }
 
-/// How much of a tree is verified.
-#[derive(Clone, Copy)]
-enum Depth {
-    /// Itself, and the trees in it.
-    Folders,
-    /// All in it.
-    Files,
-}
-
 impl Entry<'_> {
     /// Its path, or its object if it is no part of another.
     fn name(&self) -> String {
@@ -56,7 +47,7 @@ impl Repository {
     /// Checks whether the tree of a commit, or a tree, and all in it match their names. A missing object is no error.
     /// Errors: [`GitError::ForgedObject`] if one has another; [`GitError`] if git cannot be run, or is cancelled.
     pub fn verify_tree(&self, treeish: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
-        verify_files(self.git().until(cancel), &[treeish])
+        verify_trees(self.git().until(cancel), &[treeish])
     }
 }
 
@@ -67,7 +58,7 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
     let files = entries(&printed, "ls-files")?;
     if tree_of(&files, 0).as_ref() != Some(tree) {
         // Old gits wrote trees with modes that an index cannot have; and SHA-256 names are left to git.
-        verify_trees(git, &[tree], Depth::Folders)?;
+        verify_trees(git, &[tree])?;
         let printed = git.output(list(&["-r"], tree), &[])?;
         let listed = entries(&printed, "ls-tree")?;
         let is_same =
@@ -105,18 +96,10 @@ fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
 }
 
 /// [`Repository::verify_tree`] for several.
-pub(crate) fn verify_files(git: Git<'_>, treeishes: &[&Oid]) -> Result<(), GitError> {
-    verify_trees(git, treeishes, Depth::Files)
-}
-
-fn verify_trees(git: Git<'_>, treeishes: &[&Oid], depth: Depth) -> Result<(), GitError> {
-    let how: &[&str] = match depth {
-        Depth::Folders => &["-r", "-d"],
-        Depth::Files => &["-r", "-t"],
-    };
+pub(crate) fn verify_trees(git: Git<'_>, treeishes: &[&Oid]) -> Result<(), GitError> {
     let tops = treeishes.iter().map(|it| ("tree", Entry { mode: b"", object: it.as_str(), path: b"" }));
     let tops: Vec<_> = tops.collect();
-    let listed = treeishes.iter().map(|treeish| git.output(list(how, treeish), &[]));
+    let listed = treeishes.iter().map(|treeish| git.output(list(&["-r", "-t"], treeish), &[]));
     // Git does not list a forged tree.
     let listed = listed.collect::<Result<Vec<_>, _>>();
     let listed = listed.or_else(|error| verify_objects(git, &tops).and(Err(error)))?;

@@ -10,7 +10,7 @@ use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
 use refrain_core::text::cut_middle;
 
 use crate::Cancel;
-use crate::candidate::integrity::verify_files;
+use crate::candidate::integrity::verify_trees;
 use crate::candidate::stage;
 use crate::commit::message::OWN_IDENTITY;
 use crate::error::GitError;
@@ -66,7 +66,7 @@ impl Repository {
         (tip, work): (&Oid, &Oid),
     ) -> Result<MergeResult, GitError> {
         // A merged file gets a name of its own, whatever was forged in it.
-        verify_files(git, &[base, tip, work])?;
+        verify_trees(git, &[base, tip, work])?;
         let attributes = AttributesFolder::of(git, tip)?;
         let (tip, work) = (self.on_base(git, base, tip)?, self.on_base(git, base, work)?);
         let words = ["merge-tree", "--write-tree", "-z", "--messages", tip.as_str(), work.as_str()];

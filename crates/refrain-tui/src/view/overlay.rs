@@ -116,27 +116,8 @@ fn keys(model: &Model, columns: usize) -> String {
             "o order",
             "space mark",
         ],
-        Some(OpenView::Loop(one)) if one.at_attempts => &[
-            "enter opens its log",
-            "tab",
-            "p pause",
-            "r resume",
-            "c cancel",
-            "s steer",
-            "m merge",
-            "d changes",
-        ],
-        Some(OpenView::Loop(_)) => &[
-            "tab",
-            "f follow",
-            "/ search",
-            "p pause",
-            "r resume",
-            "c cancel",
-            "s steer",
-            "m merge",
-            "d changes",
-        ],
+        Some(OpenView::Loop(one)) if one.at_attempts => &["enter opens its log", "tab"],
+        Some(OpenView::Loop(_)) => &["tab", "f follow", "/ search"],
         Some(OpenView::Plan(_)) => &["enter opens a task", "tab", "p pause", "r resume", "c cancel"],
         Some(OpenView::Log(_)) => &["/ search", "g beginning", "G end"],
     };
@@ -151,13 +132,17 @@ fn keys(model: &Model, columns: usize) -> String {
         Some(OpenView::Plan(one)) => (true, one.status.as_ref().is_some_and(|it| it.status.is_over())),
         Some(OpenView::Log(_)) => (false, false),
     };
+    let of_loop: &[&str] = match model.opened.last() {
+        Some(OpenView::Loop(_)) => &["p pause", "r resume", "c cancel", "s steer", "m merge", "d changes"],
+        _ => &[],
+    };
     let applies = |key: &&&str| match **key {
         "x archive" => !is_plan,
         "p pause" | "r resume" | "c cancel" | "s steer" => !is_over,
         _ => true,
     };
     let mut line = format!("? help{back}  q quit");
-    for key in of.iter().filter(applies) {
+    for key in of.iter().chain(of_loop).filter(applies) {
         if line.width() + 2 + key.width() > columns {
             break;
         }

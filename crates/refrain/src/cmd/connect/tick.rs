@@ -169,13 +169,13 @@ fn go_on(context: &Context, service: &Service, id: &LoopId, said: Option<&TurnRe
     match service.turn(&state, said, PATIENCE).map_err(failed)? {
         // This call waited for the verdict and returns it.
         Turn::Stopped(state) if waits && is_done(&state) => ended(Ok(*state)),
-        Turn::Under(state) if said.is_some() => Err(second(&state)),
+        Turn::Under(state) if said.is_some() => Err(ended_before(&state)),
         turn => say(id, turn),
     }
 }
 
 /// Another call ended the same turn at the same time: that one counts.
-fn second(state: &LoopState) -> (ExitCode, RequestError) {
+fn ended_before(state: &LoopState) -> (ExitCode, RequestError) {
     let id = &state.spec.id;
     let marker = prompt::marker(state, state.iteration);
     let error = format!("another call ended this turn of {id} first; its next is under way: {marker}");
@@ -254,7 +254,7 @@ fn finish(
                 turn @ (Turn::Proving | Turn::Resting { .. }) => say(id, turn),
                 // It is not verified, and continues.
                 turn @ Turn::Next { .. } => say(id, turn).map(|_| REFUSED),
-                Turn::Under(state) => Err(second(&state)),
+                Turn::Under(state) => Err(ended_before(&state)),
             }
         }
         Finish::MaxIterationsReached => ended(service.cap_in_session(id)),

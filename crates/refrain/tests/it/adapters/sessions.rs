@@ -25,7 +25,7 @@ fn claim(sandbox: &Sandbox) -> Session {
     asked
 }
 
-/// The session may stop, and its user is told how the loop ended.
+/// The session may stop, and its message names how the loop ended.
 #[track_caller]
 fn is_released(asked: Session) {
     let answer = asked.wait().with_code(0).json();
