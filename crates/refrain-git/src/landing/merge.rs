@@ -65,6 +65,10 @@ impl Repository {
         base: &Oid,
         (tip, work): (&Oid, &Oid),
     ) -> Result<MergeResult, GitError> {
+        if base == tip {
+            verify_trees(git, &[work])?;
+            return Ok(MergeResult::Clean { tree: self.tree_by(git, work)? });
+        }
         // A merged file gets a name of its own, whatever was forged in it.
         verify_trees(git, &[base, tip, work])?;
         let attributes = AttributesFolder::of(git, tip)?;
