@@ -74,7 +74,7 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
         Ok(ByKind::Plan(status)) if json => out::print_json(&status)?,
         Ok(ByKind::Loop((found, state, status))) => {
             // A loop that runs is at work on it; what git cannot say is not shown.
-            let own = || service.branch_state(&status.id).ok().flatten();
+            let own = || service.branch_state_of(&found.dir, &state).ok().flatten();
             let own = status.has_stopped().then(own).flatten();
             let facts = Facts {
                 next: next(&state, &status, own.as_ref()),
