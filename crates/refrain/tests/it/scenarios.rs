@@ -61,7 +61,7 @@ scenarios! {
         uncommitted_files unneeded_verification verified_with_commits which_plan work_beside_a_task;
     proof: advisory_gate cancel_in_a_gate changes_of_the_user changing_gate commit_hook
         commit_of_verified_work configured_gates configured_protection created_gate earlier_failures
-        empty_tests flaky_gate forged_objects forged_objects_of_the_start
+        empty_tests flaky_gate forged_index forged_objects forged_objects_of_the_start
         forged_objects_of_verified_work gate_that_may_not_run gate_variables gate_without_program
         gates_for_claims invalid_gates invalid_protection missing_program
         missing_program_in_a_plain_folder mistyped_gates offered_and_given_gates offered_protection
