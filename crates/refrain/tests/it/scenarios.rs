@@ -62,7 +62,7 @@ scenarios! {
     proof: advisory_gate cancel_in_a_gate changes_of_the_user changing_gate commit_hook
         commit_of_verified_work configured_gates configured_protection created_gate earlier_failures
         empty_tests flaky_gate forged_index forged_objects forged_objects_of_the_start
-        forged_objects_of_verified_work gate_that_may_not_run gate_variables gate_without_program
+        forged_objects_of_verified_work forged_packs gate_that_may_not_run gate_variables gate_without_program
         gates_for_claims invalid_gates invalid_protection missing_program
         missing_program_in_a_plain_folder mistyped_gates offered_and_given_gates offered_protection
         partial_tree pause_in_a_gate plain_folder processes_of_gates protected_changes_in_a_pause
