@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::sync::LazyLock;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use refrain_core::Spec;
@@ -102,8 +102,8 @@ pub struct Launch {
     pub argv: Vec<String>,
     /// Variables to add to the environment; one that the user set is left alone.
     pub env: Vec<(String, String)>,
-    /// The file for standard input; none means closed.
-    pub stdin: Option<Utf8PathBuf>,
+    /// The text for standard input; none means closed.
+    pub stdin: Option<String>,
 }
 
 /// Parses one attempt's standard output, line by line, into events, in bounded memory.

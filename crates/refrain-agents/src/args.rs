@@ -119,7 +119,7 @@ pub(crate) enum Last {
 /// argument of this form.
 pub(crate) fn hand_over(call: &Call<'_>, launch: &mut Launch, prompt: Last, file: Last) {
     match call.spec.agent.prompt_mode {
-        PromptMode::Auto | PromptMode::Stdin => launch.stdin = Some(call.prompt_file.to_owned()),
+        PromptMode::Auto | PromptMode::Stdin => launch.stdin = Some(call.prompt.to_owned()),
         PromptMode::Arg => push_last(call, launch, prompt, call.prompt),
         PromptMode::Env => launch.env.push(("PROMPT".to_owned(), call.prompt.to_owned())),
         PromptMode::File => push_last(call, launch, file, call.prompt_file.as_str()),

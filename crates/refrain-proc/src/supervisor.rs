@@ -52,14 +52,15 @@ pub struct KeeperSpec {
 pub enum Stdin {
     #[default]
     Closed,
-    File(Utf8PathBuf),
+    /// The program cannot change it, and it is no file of a folder.
+    Text(Vec<u8>),
     Socket(OwnedFd),
 }
 
 impl Stdin {
     pub fn open(self) -> io::Result<OwnedFd> {
         Ok(match self {
-            Self::File(path) => refrain_files::open(&path, refrain_files::OFlags::RDONLY)?.into(),
+            Self::Text(text) => system::sealed_text(&text)?,
             Self::Closed => File::open("/dev/null")?.into(),
             Self::Socket(socket) => socket,
         })

@@ -44,7 +44,7 @@ impl Adapter for Acp {
             Permissions::ReadOnly => opencode::reading().into(),
             Permissions::Auto | Permissions::Full | Permissions::Agent => Vec::new(),
         };
-        Launch { argv, env, stdin: Some(call.prompt_file.to_owned()) }
+        Launch { argv, env, stdin: Some(call.prompt.to_owned()) }
     }
 
     fn dialect(&self, _: &Call<'_>) -> Box<dyn StreamDecoder> {

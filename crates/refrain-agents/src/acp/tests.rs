@@ -327,7 +327,7 @@ fn the_command_line_is(#[case] permissions: Permissions, #[case] model: Option<&
     let launch = testing::launch(&Acp, &spec);
     assert_eq!(launch.argv[..2], ["/proc/self/exe", "acp-bridge"]);
     assert_eq!(launch.argv[2..], *rest);
-    assert_eq!(launch.stdin.as_deref(), Some("/data/prompt.md".into()));
+    assert_eq!(launch.stdin.as_deref(), Some(spec.prompt.as_str()));
 }
 
 fn listen(stdout: &[u8], exit: Exit, stderr: &str) -> testing::AttemptTrace {

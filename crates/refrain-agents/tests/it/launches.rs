@@ -106,7 +106,7 @@ fn no_argument_stands_there_twice() {
             spec.agent.permissions = *permissions;
             let launch = launch(agent, &spec, |call| call.root = root);
             assert_eq!(launch.argv.join(" "), *expected, "{agent} {permissions:?} {args:?}");
-            assert_eq!(launch.stdin.as_deref().map(|path| path.as_str()), Some("/prompt"));
+            assert_eq!(launch.stdin.as_deref(), Some("-do it"));
             let is_boxed = launch.env.contains(&("IS_SANDBOX".to_owned(), "1".to_owned()));
             assert_eq!(is_boxed, root && *agent == "claude" && *permissions == Full, "{args:?}");
         }
@@ -296,7 +296,7 @@ fn the_prompt_travels_as_it_is_asked_to() {
             _ => GEMINI,
         };
         assert_eq!(launch.argv.join(" "), format!("{start}{end}"), "{mode:?}");
-        assert_eq!(launch.stdin, is_stdin.then(|| Utf8PathBuf::from("/prompt")), "{mode:?}");
+        assert_eq!(launch.stdin, is_stdin.then(|| "-do it".to_owned()), "{mode:?}");
         let is_env = launch.env.contains(&("PROMPT".to_owned(), "-do it".to_owned()));
         assert_eq!(is_env, *mode == PromptMode::Env);
     }

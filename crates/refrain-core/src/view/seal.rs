@@ -9,6 +9,13 @@ pub struct Sealing {
 }
 
 impl Sealing {
+    /// The seal of a whole text.
+    pub fn of(bytes: &[u8]) -> Seal {
+        let mut sealing = Self::default();
+        sealing.add(bytes);
+        sealing.done()
+    }
+
     /// The next bytes of the file.
     pub fn add(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;

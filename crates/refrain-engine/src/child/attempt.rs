@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use refrain_agents::environment;
 use refrain_core::budget::Allowance;
 use refrain_core::prompt::{QuotedLogs, context};
+use refrain_core::view::seal::Sealing;
 use refrain_core::view::trace::traceparent;
 use refrain_core::{AttemptId, LoopState, prompt};
 use refrain_formats::mirror::MirrorFiles;
@@ -81,7 +82,10 @@ impl AttemptStart {
         mirror::write(&start.spec, &mirrored);
         let logs = (start.stdout_log.clone(), start.stderr_log.clone());
         start
-            .job(meter, |call| ChildOutput::of_agent(AgentRole::Worker(dir), call, logs, news))
+            .job(meter, |call| {
+                let prompt = Sealing::of(call.prompt.as_bytes());
+                ChildOutput::of_agent(AgentRole::Worker(dir, prompt), call, logs, news)
+            })
             .map_err(|error| EngineError::Process("the attempt's folder cannot be written", error))
     }
 }

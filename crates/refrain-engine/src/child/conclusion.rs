@@ -3,7 +3,7 @@ use std::io;
 use camino::Utf8Path;
 use refrain_agents::output_parser::ParsedOutput;
 use refrain_core::event::{
-    AttemptFinished, AttemptSeals, CritiqueFinished, Event, Exit, GateFinished, ReviewResult, Seal,
+    AttemptFinished, AttemptSeals, CritiqueFinished, Event, Exit, GateFinished, ReviewResult,
 };
 use refrain_core::fingerprint::{self, Fingerprint};
 use refrain_core::gate::{GateName, Verdict, cannot_run, found_no_test, lacks_summary, summaries};
@@ -71,8 +71,9 @@ impl ChildOutput {
         let stderr = String::from_utf8_lossy(&stderr);
         let heard = output.parser.conclude(ending.exit, &stderr);
         match role {
-            AgentRole::Worker(dir) => {
-                Event::AttemptFinished(Box::new(attempt((&dir, seal), &ending, heard, &stderr)))
+            AgentRole::Worker(dir, prompt) => {
+                let sealed = AttemptSeals { prompt: Some(prompt), output: seal };
+                Event::AttemptFinished(Box::new(attempt((&dir, sealed), &ending, heard, &stderr)))
             }
             AgentRole::Reviewer(name) => {
                 let verdict = match kept_message(&heard, &log, &ending, &stderr) {
@@ -102,7 +103,7 @@ impl ChildOutput {
 }
 
 fn attempt(
-    (dir, output): (&AttemptDir, Option<Seal>),
+    (dir, sealed): (&AttemptDir, AttemptSeals),
     ending: &ChildEnd,
     heard: ParsedOutput,
     stderr: &str,
@@ -113,7 +114,7 @@ fn attempt(
     }
     AttemptFinished {
         fingerprint: failure(ending.exit, &heard, stderr),
-        sealed: AttemptSeals { prompt: seal::of(&dir.prompt()).ok(), output },
+        sealed,
         stdout_bytes: ending.stdout,
         stderr_bytes: ending.stderr,
         left: ending.left,

@@ -5,6 +5,7 @@ use std::time::Instant;
 use camino::Utf8PathBuf;
 use refrain_agents::adapter::Call;
 use refrain_agents::output_parser::OutputParser;
+use refrain_core::event::Seal;
 use refrain_core::gate::GateName;
 use refrain_core::view::seal::Sealing;
 use refrain_proc::Listener;
@@ -16,8 +17,8 @@ use crate::sandbox::RefusedHosts;
 
 /// The purpose of an agent, on which the conclusion from its end depends.
 pub(crate) enum AgentRole {
-    /// A working agent, and the folder of its attempt.
-    Worker(AttemptDir),
+    /// A working agent: the folder of its attempt, and the seal of its prompt as it was written.
+    Worker(AttemptDir, Seal),
     Reviewer(GateName),
     Critic,
 }
@@ -58,7 +59,7 @@ impl ChildOutput {
         news: mpsc::Sender<ChildEvent>,
     ) -> Self {
         // Only the loop's own agent opens the gate of its account.
-        let is_answered = !matches!(role, AgentRole::Worker(_));
+        let is_answered = !matches!(role, AgentRole::Worker(..));
         let output = AgentOutput { parser: OutputParser::new(call), news, is_answered, retry: None };
         Self::new(ChildKind::Agent(role, Box::new(output)), logs)
     }

@@ -73,7 +73,7 @@ impl AgentStart {
             argv: launch.argv,
             dir: spec.working_dir.clone(),
             env: variables.into_iter().chain(launch.env).collect(),
-            stdin: launch.stdin.map_or(Stdin::Closed, Stdin::File),
+            stdin: launch.stdin.map_or(Stdin::Closed, |text| Stdin::Text(text.into_bytes())),
             stdout_log,
             stderr_log,
             cap: spec.output_cap,

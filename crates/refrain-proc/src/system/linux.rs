@@ -1,7 +1,7 @@
 //! Linux: `/proc`, pidfds, subreapers.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use refrain_core::event::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -150,6 +151,21 @@ pub(crate) fn end_of(pid: Pid) -> io::Result<OwnedFd> {
 /// Enlarges a pipe's buffer, if the system allows it.
 pub(crate) fn widen(pipe: &impl AsFd, bytes: usize) {
     let _ = fcntl_setpipe_size(pipe, bytes);
+}
+
+/// A file in memory that holds this text. It is read from its start, and no descriptor of it changes it.
+pub(crate) fn sealed_text(text: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let created = match memfd_create(c"refrain", flags | MemfdFlags::NOEXEC_SEAL) {
+        // A kernel before 6.3.
+        Err(rustix::io::Errno::INVAL) => memfd_create(c"refrain", flags),
+        created => created,
+    };
+    let mut file = File::from(created?);
+    file.write_all(text)?;
+    file.rewind()?;
+    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+    Ok(file.into())
 }
 
 /// Waits up to `grace` for the end of a child that was not waited for; returns whether it ended.

@@ -83,12 +83,6 @@ impl Scratch {
     }
 }
 
-fn write_input(folder: &Utf8Path, bytes: &[u8]) -> io::Result<Utf8PathBuf> {
-    let path = folder.join("input");
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?.write_all(bytes)?;
-    Ok(path)
-}
-
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
@@ -101,18 +95,12 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
     let scratch = Scratch::new(sweeper).map_err(failed)?;
     let confinement = sweeper.confinement.as_ref().filter(|_| tool.is_confined);
     let own = scratch.0.join("own");
-    let inputs = if confinement.is_some() {
-        fs::create_dir(&own).map_err(failed)?;
-        // Where a program in a sandbox can open it once more.
-        &own
-    } else {
-        &scratch.0
-    };
-    let mut job = job(tool, &scratch, inputs).map_err(failed)?;
+    let mut job = job(tool, &scratch).map_err(failed)?;
     let (stdout, stderr) = (job.stdout_log.clone(), job.stderr_log.clone());
     let env: Vec<Variable> = tool.env.map_or_else(|| std::env::vars_os().collect(), <[_]>::to_vec);
     let mut copy = None;
     if let Some(Confinement(confine)) = confinement {
+        fs::create_dir(&own).map_err(failed)?;
         copy = IndexCopy::make(&mut job, &own).map_err(failed)?;
         job = confine(job, &env, &own).map_err(failed)?;
     }
@@ -232,8 +220,7 @@ fn wait(tool: &Tool<'_>, told: &UnixStream, mut watch: Option<&mut Watch<'_>>) -
     watch.as_mut().map_or(Ok(()), |watch| watch.check())
 }
 
-/// The job of a tool, whose input is written in a folder.
-fn job(tool: &Tool<'_>, scratch: &Scratch, inputs: &Utf8Path) -> io::Result<Job<NoListener>> {
+fn job(tool: &Tool<'_>, scratch: &Scratch) -> io::Result<Job<NoListener>> {
     let text = |word: &std::ffi::OsStr| {
         word.to_str().map(str::to_owned).ok_or_else(|| io::Error::other(format!("{word:?} is not UTF-8")))
     };
@@ -248,7 +235,7 @@ fn job(tool: &Tool<'_>, scratch: &Scratch, inputs: &Utf8Path) -> io::Result<Job<
         env: env.collect::<io::Result<_>>()?,
         stdin: match tool.input {
             [] => Stdin::Closed,
-            input => Stdin::File(write_input(inputs, input)?),
+            input => Stdin::Text(input.to_vec()),
         },
         stdout_log: scratch.0.join("output"),
         stderr_log: scratch.0.join("complaint"),

@@ -99,9 +99,7 @@ fn is_hash(text: &str) -> bool {
 }
 
 fn is_sealed(content: &[u8], seal: &Seal) -> bool {
-    let mut sealing = Sealing::default();
-    sealing.add(content);
-    sealing.done() == *seal
+    Sealing::of(content) == *seal
 }
 
 impl Service {

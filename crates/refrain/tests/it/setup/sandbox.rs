@@ -104,6 +104,27 @@ fn an_agent_accesses_only_paths_of_its_policy() {
     assert_eq!(fs::read_to_string(home.join(".bashrc")).unwrap(), "# mine\n");
 }
 
+/// The prompt comes on standard input, which is no file of Refrain that could be opened once more for writing.
+#[test]
+fn an_agent_does_not_reach_the_record_of_its_prompt_by_its_standard_input() {
+    let Some(sandbox) = sandbox() else { return };
+    let script = r#"
+    cat > $NOTES/read
+    readlink /proc/self/fd/0 > $NOTES/file
+    for forge in 'echo forged > /proc/self/fd/0' 'echo forged >> /proc/self/fd/0' 'truncate -s 0 /proc/self/fd/0'; do
+        sh -c "$forge" 2> /dev/null && echo "$forge" >> $NOTES/forged
+    done
+    cat /proc/self/fd/0 > $NOTES/read-again
+    "#;
+    start(&sandbox, &format!("{script}\n{CLAIM}"), &["--prompt-mode", "stdin"]).with_code(0);
+    let prompt = sandbox.kept_text("job", "0001", "prompt.md");
+    assert!(prompt.starts_with("Mend it."), "{prompt}");
+    assert_eq!(sandbox.note("read"), prompt);
+    assert_eq!(sandbox.note("read-again"), prompt);
+    assert_eq!(sandbox.note("forged"), "");
+    assert!(!sandbox.note("file").contains("prompt.md"), "{}", sandbox.note("file"));
+}
+
 #[test]
 fn memory_is_bounded_or_the_header_says_that_it_is_not() {
     let Some(sandbox) = sandbox() else { return };
