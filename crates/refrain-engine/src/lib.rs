@@ -40,7 +40,7 @@ pub use git_steps::discard::{DiscardOutcome, DiscardRefusal, KeptWork};
 pub use git_steps::gc::DEMO_PREFIX;
 pub use git_steps::merge::own_branch::OwnBranch;
 pub use git_steps::merge::{MergeKind, MergeOptions, MergeRefusal, MergedBranch, UnverifiedCause};
-pub use git_steps::moving::{MovedAway, MovedHere, Reading, RemoteWitness};
+pub use git_steps::moving::{MovedAway, MovedHere, Reading, RemoteWitness, SandboxChange};
 pub use git_steps::work::MANY_FILES;
 pub use host::Host;
 pub use init::{Choices, Extras, FileAction, GitUse, PreparedFile};

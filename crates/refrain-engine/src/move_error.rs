@@ -6,6 +6,8 @@ use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::signature::PublicKey;
 use refrain_store::JournalError;
 
+use crate::sandbox::NoSandbox;
+
 /// Why a loop was not moved. It is where it was, but for [`MoveError::Unknown`].
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
@@ -45,6 +47,8 @@ pub enum MoveError {
     Changed(Utf8PathBuf),
     #[error("it pushes to {there}, and git here would push to {here}")]
     OtherTarget { there: String, here: String },
+    #[error("your [sandbox] mode asks for a sandbox, and this machine cannot make it: {0}")]
+    Sandbox(Box<NoSandbox>),
     #[error("it cannot be prepared for other machines: {0}")]
     NotPrepared(String),
 }

@@ -63,6 +63,7 @@ pub(super) fn next(id: &LoopId, why: &MoveError) -> (Code, Option<Message>) {
         MoveError::Changed(worktree) => {
             (Code::Refused, own(format!("commit them, or remove the folder: git worktree remove {worktree}")))
         }
+        MoveError::Sandbox(error) => (Code::Failed, own(error.cause.remedy(&error.refusal))),
         MoveError::NotPrepared(_) => (
             Code::Failed,
             own(format!("refrain resume {id} continues it here, refrain discard {id} puts it out of sight")),

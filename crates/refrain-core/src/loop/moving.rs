@@ -255,9 +255,9 @@ impl LoopState {
         spec.worktree.clone_from(&arrival.worktree);
         spec.working_dir.clone_from(&arrival.working_dir);
         spec.git.pins.clone_from(&arrival.pins);
-        // An arrival gives no loop a sandbox, and takes none away.
-        if let (Some(sandbox), Some(moved)) = (&mut spec.sandbox, &arrival.sandbox) {
-            sandbox.clone_from(moved);
+        // An arrival takes no sandbox away. It gives one if the user of the machine asks for it.
+        if arrival.sandbox.is_some() {
+            spec.sandbox.clone_from(&arrival.sandbox);
         }
         for agent in spec.agents_mut() {
             if let Some(program) = arrival.agents.get(&agent.program) {

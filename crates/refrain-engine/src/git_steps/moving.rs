@@ -27,7 +27,7 @@ use crate::git_steps::repository::{self, marked, pinned};
 use crate::move_error::MoveError;
 use crate::{EngineError, LoopLocation, LoopRequest, Service, now};
 
-pub use arrival::MovedHere;
+pub use arrival::{MovedHere, SandboxChange};
 pub use lease::RemoteWitness;
 pub use remote_copy::Reading;
 

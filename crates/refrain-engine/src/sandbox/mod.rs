@@ -17,13 +17,14 @@ use refrain_agents::{environment, generic};
 use refrain_core::Spec;
 use refrain_core::gate::Check;
 use refrain_core::protect::first_program;
-use refrain_core::sandbox::{self, Bounds, Mechanism, PROXY_PORT, Policy, Role, SandboxSpec};
+use refrain_core::sandbox::{self, Bounds, Mechanism, PROXY_PORT, Policy, Role, SandboxMode, SandboxSpec};
 use refrain_core::spec::Permissions;
 use refrain_git::GitError;
 use refrain_proc::program::in_path;
 use refrain_proc::tool::Confinement;
 use refrain_proc::{Job, OWN_PROGRAM, Stdin};
 use refrain_sandbox::{HELPER_VERB, Plan, RecordFolders, Refusal};
+use refrain_store::Project;
 use refrain_store::config::keys::Sandbox;
 
 use crate::Host;
@@ -165,12 +166,63 @@ pub fn bounds(sandbox: &SandboxSpec) -> Bounds {
     }
 }
 
-/// The sandbox of a loop that comes from another machine, as far as the user of this one allows it.
-pub(crate) fn moved(host: &Host, sandbox: &SandboxSpec, config: &Sandbox) -> SandboxSpec {
+/// The sandbox of a loop that comes from another machine, as far as the user of this one allows it. If that user asks for
+/// more than the loop had, this machine has to be able to make it. With `auto`, the note says why it cannot.
+///
+/// # Errors
+/// Why this machine cannot make the sandbox that its user asks for.
+pub(crate) fn moved(
+    host: &Host,
+    spec: &Spec,
+    project: &Project,
+    config: &Sandbox,
+) -> Result<(Option<SandboxSpec>, Option<String>), NoSandbox> {
+    let mode = config.mode.unwrap_or_default();
+    let asked = match mode {
+        SandboxMode::Off => None,
+        SandboxMode::Files => Some(Mechanism::Files),
+        SandboxMode::Auto | SandboxMode::On => Some(Mechanism::Namespaces),
+    };
+    let (sandbox, mechanism) = match (&spec.sandbox, asked) {
+        (None, None) => return Ok((None, None)),
+        (None, Some(mechanism)) => (None, mechanism),
+        // Of both kinds, namespaces limit more.
+        (Some(sandbox), Some(Mechanism::Namespaces))
+            if mode == SandboxMode::On && sandbox.mechanism == Mechanism::Files =>
+        {
+            (Some(sandbox), Mechanism::Namespaces)
+        }
+        (Some(sandbox), _) => {
+            return Ok((Some(sandbox.moved_to(&of_user(host, sandbox.mechanism, config))), None));
+        }
+    };
+    let mut own = of_user(host, mechanism, config);
+    // Its worktree is made later: as with a new loop, this project is where its sandbox is tried.
+    let (worktree, working_dir) = (project.worktree.clone(), project.worktree.clone());
+    let there = Spec { worktree, working_dir, ..spec.clone() };
+    if own.has_network() && config.registries.unwrap_or(true) {
+        own.hosts.extend(registries(host, &there).hosts);
+    }
+    let own = match sandbox {
+        None => own,
+        Some(files) => {
+            let (hosts, localhost) = (own.hosts.clone(), own.localhost.clone());
+            SandboxSpec { mechanism, hosts, localhost, ..files.clone() }.moved_to(&own)
+        }
+    };
+    match probe(host, &there, &own) {
+        Ok(()) => Ok((Some(own), None)),
+        Err(error) if mode == SandboxMode::Auto => Ok((None, Some(error.to_string()))),
+        Err(error) => Err(error),
+    }
+}
+
+/// The sandbox that the user of this machine configured, of this kind.
+fn of_user(host: &Host, mechanism: Mechanism, config: &Sandbox) -> SandboxSpec {
     let paths =
         |paths: &Option<Vec<Utf8PathBuf>>| places::absolute(&host.env, paths.as_deref().unwrap_or_default());
     let own = SandboxSpec {
-        mechanism: sandbox.mechanism,
+        mechanism,
         hosts: config.hosts.clone().unwrap_or_default(),
         localhost: config.localhost.clone().unwrap_or_default(),
         write: paths(&config.write),
@@ -178,8 +230,7 @@ pub(crate) fn moved(host: &Host, sandbox: &SandboxSpec, config: &Sandbox) -> San
         processes: config.processes.unwrap_or(SandboxSpec::PROCESSES),
         bounds: Bounds { memory: config.memory, cpus: config.cpus.map(NonZeroU32::get), is_required: false },
     };
-    let own = SandboxSpec { bounds: bounds(&own), ..own };
-    sandbox.moved_to(&own)
+    SandboxSpec { bounds: bounds(&own), ..own }
 }
 
 /// The agent as the owner of a path.

@@ -13,4 +13,5 @@ pub(crate) mod projects;
 pub(crate) mod sandbox;
 pub(crate) mod sandbox_git;
 pub(crate) mod sandbox_homes;
+pub(crate) mod sandbox_moves;
 pub(crate) mod sandbox_verbs;

@@ -66,7 +66,8 @@ fn a_loop_that_arrived_has_the_paths_and_programs_of_the_machine() {
 #[rstest]
 #[case::with_that_of_the_machine(Some(vec![5432]), Some(vec![]), Some(vec![]))]
 #[case::as_an_older_refrain_recorded_it(Some(vec![5432]), None, Some(vec![5432]))]
-#[case::and_gets_none(None, Some(vec![]), None)]
+#[case::and_had_none_before(None, Some(vec![]), Some(vec![]))]
+#[case::and_gets_none(None, None, None)]
 fn a_loop_in_a_sandbox_arrives(
     #[case] before: Option<Vec<u16>>,
     #[case] moved_to: Option<Vec<u16>>,

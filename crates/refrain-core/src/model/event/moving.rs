@@ -57,7 +57,8 @@ pub struct Arrival {
     /// The programs that the gates look up, as they are here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
-    /// Its sandbox, as far as the user of this machine allows it; none if it has none, or if it stays as it was.
+    /// Its sandbox, as far as the user of this machine allows it, or as that user asks for it; none if it has none, or if it
+    /// stays as it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSpec>,
 }

@@ -9,6 +9,7 @@ use refrain_agents::{environment, generic};
 use refrain_core::event::{Arrival, Departure, Event};
 use refrain_core::git::{Checkout, GitPins, Oid};
 use refrain_core::r#loop::{Takeover, take_over};
+use refrain_core::sandbox::SandboxSpec;
 use refrain_core::signature::PublicKey;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_files::read_regular;
@@ -32,6 +33,26 @@ pub struct MovedHere {
     /// The key of the machine that it left.
     pub key: PublicKey,
     pub worktree: Utf8PathBuf,
+    pub sandbox: SandboxChange,
+}
+
+/// What a move changed, because the user of this machine asks for a sandbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SandboxChange {
+    /// Nothing but what both users allow.
+    #[default]
+    None,
+    /// The loop gets the sandbox of this user.
+    Given,
+    /// This machine cannot make it, and the user asks for it only where it can be made.
+    Missing(String),
+}
+
+/// A specification with what is different here.
+pub(super) struct Adapted {
+    pub(super) spec: Spec,
+    pub(super) agents: BTreeMap<String, String>,
+    pub(super) sandbox: SandboxChange,
 }
 
 impl Service {
@@ -100,6 +121,7 @@ struct Incoming {
     /// What it is asked to do here.
     spec: Spec,
     agents: BTreeMap<String, String>,
+    sandbox: SandboxChange,
     branch: String,
     /// Where that is here.
     branch_head: Option<Oid>,
@@ -155,7 +177,8 @@ impl ArrivalSteps<'_> {
         mirrors::discard(&self.service.project, self.id)?;
         // Only a convenience: what cannot be listed elsewhere still runs.
         let _ = projects::remember(&self.service.host.data_home, &self.service.project.root);
-        Ok(MovedHere { url, key: incoming.key, worktree: incoming.spec.worktree })
+        let Incoming { key, spec, sandbox, .. } = incoming;
+        Ok(MovedHere { url, key, worktree: spec.worktree, sandbox })
     }
 
     pub(super) fn env(&self, spec: &Spec) -> Vec<(OsString, OsString)> {
@@ -210,7 +233,7 @@ impl ArrivalSteps<'_> {
                 return Err(other("it does not continue the journal that is here"));
             }
         }
-        let (mut spec, agents) = self.adapted(&state.spec)?;
+        let Adapted { mut spec, agents, sandbox } = self.adapted(&state.spec)?;
         let branch = spec.git.new_branch().unwrap_or_default().to_owned();
         spec.git.pins = Some(Box::new(self.pins(&spec, &branch)?));
         let branch_head = self.repository.branch_head(&branch)?;
@@ -232,6 +255,7 @@ impl ArrivalSteps<'_> {
             key,
             spec,
             agents,
+            sandbox,
             branch,
             branch_head,
             content,
@@ -261,9 +285,9 @@ impl ArrivalSteps<'_> {
         }
     }
 
-    /// The specification with the paths of this machine, its sandbox as far as the user allows it here, and the programs of
-    /// agents that have other paths here.
-    pub(super) fn adapted(&self, there: &Spec) -> Result<(Spec, BTreeMap<String, String>), EngineError> {
+    /// The specification with the paths of this machine, its sandbox as far as the user allows it or asks for it here, and
+    /// the programs of agents that have other paths here.
+    pub(super) fn adapted(&self, there: &Spec) -> Result<Adapted, EngineError> {
         let mut spec = there.clone();
         spec.project.clone_from(&self.service.project.root);
         spec.worktree = self.service.project.own_worktree(&self.service.host.state_home, self.id);
@@ -281,10 +305,6 @@ impl ArrivalSteps<'_> {
         // Joined to nothing, a path would end in a slash.
         spec.working_dir =
             if inside.as_str().is_empty() { spec.worktree.clone() } else { spec.worktree.join(inside) };
-        if let Some(sandbox) = &mut spec.sandbox {
-            let config = self.service.settings(AgentChoice::default(), true)?.config.sandbox;
-            *sandbox = crate::sandbox::moved(&self.service.host, sandbox, &config);
-        }
         let env = environment::base(&spec, self.service.host.env.iter().cloned());
         let (worktree, project) = (spec.worktree.clone(), spec.project.clone());
         let mut agents = BTreeMap::new();
@@ -311,7 +331,20 @@ impl ArrivalSteps<'_> {
                 agents.insert(std::mem::replace(&mut agent.program, adapted.clone()), adapted);
             }
         }
-        Ok((spec, agents))
+        let config = self.service.settings(AgentChoice::default(), true)?.config.sandbox;
+        let (moved, missing) =
+            crate::sandbox::moved(&self.service.host, &spec, &self.service.project, &config)
+                .map_err(|error| self.failed(MoveError::Sandbox(Box::new(error))))?;
+        let sandbox = match missing {
+            Some(why) => SandboxChange::Missing(why),
+            None => {
+                let mechanism = |sandbox: &Option<SandboxSpec>| sandbox.as_ref().map(|it| it.mechanism);
+                let is_given = mechanism(&spec.sandbox) != mechanism(&moved);
+                if is_given { SandboxChange::Given } else { SandboxChange::None }
+            }
+        };
+        spec.sandbox = moved;
+        Ok(Adapted { spec, agents, sandbox })
     }
 
     /// What git runs here for the loop, and where it pushes: that is the same remote as before, if the loop publishes.

@@ -286,6 +286,7 @@ fn fault(error: &EngineError) -> RemoteFault {
         | MoveError::Diverged(_)
         | MoveError::Changed(_)
         | MoveError::OtherTarget { .. }
+        | MoveError::Sandbox(_)
         | MoveError::NotPrepared(_) => RemoteFault::Here,
     }
 }

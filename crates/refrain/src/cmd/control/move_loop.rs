@@ -7,7 +7,7 @@ use refrain_core::LoopId;
 use refrain_core::signature::PublicKey;
 use refrain_core::text::printable;
 use refrain_core::view::{Kind, StatusWord};
-use refrain_engine::{Brief, MovedAway, MovedHere};
+use refrain_engine::{Brief, MovedAway, MovedHere, SandboxChange};
 
 use crate::out;
 
@@ -54,8 +54,20 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
                 "in a clone on another machine: refrain move {id} --from {url} --signer {key}"
             ));
         }
-        MoveOutcome::Here(MovedHere { key, worktree, .. }) => {
+        MoveOutcome::Here(MovedHere { key, worktree, sandbox, .. }) => {
             out::print(&format!("{id} is here, in {worktree}; it left its machine signed with key {key}\n"));
+            match sandbox {
+                SandboxChange::None => {}
+                SandboxChange::Given => out::tell_note(format!(
+                    "it runs in the sandbox that your [sandbox] mode asks for, which it did not have there; refrain resume {id} \
+                     --no-sandbox continues it with your own rights"
+                )),
+                SandboxChange::Missing(why) => {
+                    out::tell_note(format!(
+                        "it runs without the sandbox that your [sandbox] mode asks for: {why}"
+                    ));
+                }
+            }
             out::tell_note(format!("refrain resume {id} continues it"));
         }
     }
