@@ -10,6 +10,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
+use refrain_core::signature::Remedy;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::{ConfigError, Origin};
 use refrain_engine::tasks::TasksError;
@@ -260,6 +261,19 @@ impl From<EngineError> for RequestError {
                 (Code::Refused, Some(Message::own(&format!("{back}, {unless}; {away}"))))
             }
             EngineError::Refused { why: refrain_core::Refusal::Immovable(_), .. } => (Code::Usage, None),
+            EngineError::Foreign { id, why } => {
+                let would = "its agent and its gates would run here";
+                let next = match why.remedy() {
+                    Remedy::TrustKey => format!(
+                        "{would}: if that key is the one that refrain doctor prints on its machine, add it to signers in [trust] of \
+                         your own config.toml"
+                    ),
+                    Remedy::SetAside | Remedy::StartAnew => {
+                        format!("{would}; refrain diff {id} shows its work; start another loop")
+                    }
+                };
+                (Code::Refused, Some(Message::own(&next)))
+            }
             EngineError::Move { id, why } => move_error::next(id, why),
             EngineError::Copy { id, why: MoveError::NotTaken { url, .. } } => (
                 Code::NotFound,

@@ -8,6 +8,7 @@ use refrain_agents::generic::NoProgram;
 use refrain_agents::plugin::settings::SettingsError;
 use refrain_core::git::{Operation, TemplateError};
 use refrain_core::plan::TaskId;
+use refrain_core::signature::Objection;
 use refrain_core::spec::AgentKind;
 use refrain_core::{LoopId, Refusal};
 use refrain_git::GitError;
@@ -108,6 +109,8 @@ pub enum EngineError {
     Unpublishable(String),
     #[error("another runner{} drives {id}", .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Driven { id: LoopId, pid: Option<i32> },
+    #[error("you did not start {id}: {why}")]
+    Foreign { id: LoopId, why: Objection },
     #[error("a loop may be started inside a loop, but not inside that one again")]
     TooDeep,
     #[error("{id} cannot {what}: {why}")]

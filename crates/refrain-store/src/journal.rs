@@ -19,8 +19,9 @@ pub use disk::{Durability, RestoredTail, SyncReport};
 pub(crate) use line::Hash;
 pub(crate) use reader::SignedLine;
 pub use reader::{
-    ForeignJournal, Mark, Snapshot, Tail, Whole, check_copy, departed, first_line, has_left, held, marks,
-    read, read_as, read_believed, read_signed, records, records_as, records_in, spec, spec_of, whole,
+    ForeignJournal, Mark, Snapshot, Tail, Whole, check_copy, departed, first_line, foreign_start, has_left,
+    held, marks, read, read_as, read_believed, read_signed, records, records_as, records_in, spec, spec_of,
+    whole,
 };
 pub use witness::{Unreplicated, Witness};
 pub use write::{Batch, Journal, MOST_RESTORED};

@@ -125,6 +125,8 @@ pub fn resume(
 ) -> Result<ResumeOutcome, RequestError> {
     check(context, service, id, grant)?;
     check_plan(&service.state(id)?)?;
+    // Before anything is made of what its journal says.
+    service.check_origin(id)?;
     // A loop that another runner drives has its sandbox.
     let is_driven =
         || service.status(id).map(|status| status.runner.and_then(|runner| runner.alive) == Some(true));

@@ -22,7 +22,7 @@ use crate::ids::{AttemptId, RequestId};
 use crate::machine::Lifecycle;
 use crate::memory::goal;
 use crate::session::Session;
-use crate::signature::Signatures;
+use crate::signature::{self, Signatures, SignedRecord};
 use crate::spec::{Limits, Spec};
 
 pub use child::{Child, ChildId};
@@ -411,6 +411,11 @@ impl LoopState {
             && !self.lacks_tests()
             && self.phase.claim().is_some()
             && self.signatures.objection().is_none()
+    }
+
+    /// Why neither the user nor a trusted key vouches for its start, by these records of its journal.
+    pub fn foreign_start(&self, records: &[SignedRecord]) -> Option<signature::Objection> {
+        Signatures::foreign_start(records, self.format)
     }
 
     /// Whether the loop was to make its own tests, and its gate for them found none.

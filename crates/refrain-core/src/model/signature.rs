@@ -174,6 +174,21 @@ impl Signatures {
         }
     }
 
+    /// Why neither the user nor a key that the user trusts vouches for the start of a journal of this format: a stranger
+    /// may have chosen the commands in it. An accepted arrival vouches for it. A journal of format 1 is believed, as
+    /// version 0.1.0 signed nothing.
+    pub fn foreign_start(records: &[SignedRecord], format: u32) -> Option<Objection> {
+        let start = records.first().filter(|first| first.kind == SignedKind::Start);
+        let flaw = match start.map_or(Err(Flaw::Missing), |start| start.check.clone()) {
+            Ok(()) => return None,
+            Err(Flaw::Missing) if format == 1 => return None,
+            Err(flaw) => flaw,
+        };
+        let is_accepted = |record: &SignedRecord| record.kind == SignedKind::Arrival && record.check.is_ok();
+        let objection = Objection { kind: SignedKind::Start, seq: 1, flaw };
+        (!records.iter().any(is_accepted)).then_some(objection)
+    }
+
     /// Whether it is signed; none if there is nothing to be signed, or nothing was looked at.
     pub fn is_signed(&self) -> Option<bool> {
         match self {
@@ -220,6 +235,30 @@ mod tests {
 
     fn unknown() -> Check {
         Err(Flaw::Unknown("ab".repeat(32).parse().unwrap()))
+    }
+
+    #[rstest]
+    #[case::own(2, &[(START, Ok(()))], "")]
+    #[case::of_0_1_0(1, &[(START, Err(Flaw::Missing))], "")]
+    #[case::without_a_signature(2, &[(START, Err(Flaw::Missing))], "its start (record 1) has no signature")]
+    #[case::without_any(2, &[], "its start (record 1) has no signature")]
+    #[case::taken_over(2, &[(START, unknown()), (MOVED, Ok(()))], "")]
+    #[case::moved_by_a_stranger(2, &[(START, unknown()), (MOVED, unknown())], "its start (record 1) is signed with key")]
+    #[case::of_a_stranger(1, &[(START, unknown())], "its start (record 1) is signed with key")]
+    fn a_stranger_starts_no_loop_of_the_user(
+        #[case] format: u32,
+        #[case] records: &[(SignedKind, Check)],
+        #[case] why: &str,
+    ) {
+        let numbered = (1..).zip(records);
+        let records: Vec<_> = numbered
+            .map(|(seq, (kind, check))| SignedRecord { kind: *kind, seq, check: check.clone() })
+            .collect();
+        let found = Signatures::foreign_start(&records, format).map(|it| it.to_string());
+        assert!(
+            found.clone().unwrap_or_default().starts_with(why) && found.is_some() != why.is_empty(),
+            "{found:?}"
+        );
     }
 
     #[rstest]

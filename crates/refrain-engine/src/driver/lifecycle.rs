@@ -218,6 +218,19 @@ impl Service {
         self.resume_with(id, proceed, (LoopRequest::Resume, &|state| state.resume(grant)))
     }
 
+    /// Refuses a loop whose agent and gates a stranger may have chosen: neither the user nor a trusted key signed its start,
+    /// nor an arrival after it.
+    pub fn check_origin(&self, id: &LoopId) -> Result<(), EngineError> {
+        self.refuse_foreign(id, &self.locate(id)?.dir)
+    }
+
+    fn refuse_foreign(&self, id: &LoopId, dir: &LoopDir) -> Result<(), EngineError> {
+        match journal::foreign_start(dir, &self.host.signing())? {
+            Some(why) => Err(EngineError::Foreign { id: id.clone(), why }),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses what [`Self::approve`] would refuse.
     pub fn check_approval(&self, id: &LoopId, grant: &Grant) -> Result<(), EngineError> {
         let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Approve, why };
@@ -260,6 +273,7 @@ impl Service {
         // Asked of what is on disk first: a refusal changes nothing, not even a torn tail.
         let state = journal::read_believed(&dir, &self.host.signing())?;
         decide(&state).map_err(refused)?;
+        self.refuse_foreign(id, &dir)?;
         let past = state.seq;
         let share = self.share(&state.spec)?;
         let git_env = environment::of_git(&state.spec, self.host.env.iter().cloned());

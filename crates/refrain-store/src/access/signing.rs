@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::signature::{
-    Check, Flaw, PublicKey, Signature, Signatures, SignedKind, SignedRecord, request_statement, statement,
+    Check, Flaw, Objection, PublicKey, Signature, Signatures, SignedKind, SignedRecord, request_statement,
+    statement,
 };
 use refrain_core::{LoopId, Machine};
 use refrain_files::{Folder, split};
@@ -137,17 +138,28 @@ impl Signing {
             SignedKind::Runner | SignedKind::Resumed { approves: false } => false,
         };
         let id = snapshot.state.id();
-        let signed = |line: &SignedLine| SignedRecord {
-            kind: line.kind,
-            seq: line.seq,
-            check: check_line(id, line, &trusts),
-        };
-        let signed: Vec<_> = snapshot.signed.iter().filter(counts).map(signed).collect();
+        let lines = snapshot.signed.iter().filter(counts);
+        let signed: Vec<_> = lines.map(|line| signed_record(id, line, &trusts)).collect();
         if let Some(SignedRecord { kind: SignedKind::Start, check: Err(Flaw::Invalid), .. }) = signed.first()
         {
             return Err(JournalError::damaged(dir.journal(), 1, "its signature does not fit"));
         }
         Ok(snapshot.state.judge(&signed))
+    }
+
+    /// Why neither the user nor a trusted key vouches for the start of the journal in `dir`, which holds what was signed
+    /// last.
+    pub(crate) fn foreign_start(
+        &self,
+        dir: &LoopDir,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Objection>, JournalError> {
+        self.check_last(dir, &snapshot.signed)?;
+        let (id, trusts) = (snapshot.state.id(), self.trusts());
+        let vouch = |line: &&SignedLine| matches!(line.kind, SignedKind::Start | SignedKind::Arrival);
+        let lines = snapshot.signed.iter().filter(vouch);
+        let signed: Vec<_> = lines.map(|line| signed_record(id, line, &trusts)).collect();
+        Ok(snapshot.state.foreign_start(&signed))
     }
 
     /// The files that [`Self::judge`] depends on, whatever the loop; beside them on its journal and its [`Self::place`].
@@ -299,6 +311,10 @@ fn read_own(path: &Utf8Path) -> Option<Vec<u8>> {
     let own = rustix::process::geteuid().as_raw();
     fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == own)?;
     fs::read(path).ok()
+}
+
+fn signed_record(id: &LoopId, line: &SignedLine, trusts: &impl Fn(&PublicKey) -> bool) -> SignedRecord {
+    SignedRecord { kind: line.kind, seq: line.seq, check: check_line(id, line, trusts) }
 }
 
 fn check_line(id: &LoopId, line: &SignedLine, trusts: &impl Fn(&PublicKey) -> bool) -> Check {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
-use refrain_core::signature::{PublicKey, Remedy, Signature, Signatures, SignedKind};
+use refrain_core::signature::{Objection, PublicKey, Remedy, Signature, Signatures, SignedKind};
 use refrain_core::spec::Spec;
 use refrain_core::{Event, LoopState, Machine, Record};
 use refrain_files::open_regular;
@@ -105,6 +105,11 @@ pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, 
         None => Ok(snapshot.state),
         Some(length) => Ok(fold_folder::<S>(open(dir)?.take(length), dir, |_, _, _| {})?.state),
     }
+}
+
+/// Why neither the user nor a trusted key vouches for the start of the loop in `dir`: its commands may be a stranger's.
+pub fn foreign_start(dir: &LoopDir, signing: &Signing) -> Result<Option<Objection>, JournalError> {
+    signing.foreign_start(dir, &read(dir)?)
 }
 
 /// Whether the last record of the journal in `dir` says that the loop left this machine. Only its end is read, and nothing

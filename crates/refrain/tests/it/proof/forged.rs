@@ -373,3 +373,53 @@ fn a_copy_of_a_verified_loop_under_another_name_is_damaged() {
     }
     sandbox.refrain(&["verify", "honest"]).with_code(0);
 }
+
+/// Writes the journal of a loop again, without its signatures, and with right hashes.
+fn strip_signatures(sandbox: &Sandbox, id: &str) {
+    let path = journal(sandbox, id);
+    let (mut text, mut before) = (String::new(), "0".repeat(32));
+    for line in fs::read_to_string(&path).unwrap().lines() {
+        let end = line.rfind(r#","signature":{"#).or_else(|| line.rfind(r#","hash":"#)).unwrap();
+        let linked;
+        (linked, before) = chained(&before, &line[..end]);
+        text.push_str(&linked);
+    }
+    testkit::write(&path, text);
+}
+
+#[test]
+fn a_loop_that_a_stranger_started_is_not_resumed() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo x >> $NOTES/ran");
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-m", "1", "p"]).with_code(10);
+    let resume = ["resume", "job", "-m", "2"];
+    let stranger = |words: &[&str]| {
+        let state = sandbox.root().join("stranger/state");
+        sandbox.command(words).env("XDG_STATE_HOME", state.to_str().unwrap()).run()
+    };
+    let before = fs::read(journal(&sandbox, "job")).unwrap();
+    for words in [&resume[..], &["resume", "-m", "2"], &["resume", "--last", "-m", "2"]] {
+        let refused = stranger(words).with_code(17).stderr;
+        assert!(
+            refused.contains("you did not start job: its start (record 1) is signed with key"),
+            "{refused}"
+        );
+        assert!(refused.contains("add it to signers in [trust] of your own config.toml"), "{refused}");
+    }
+    assert_eq!(fs::read(journal(&sandbox, "job")).unwrap(), before);
+
+    let signers = format!("[trust]\nsigners = [{}]\n", sandbox.journal("job")[0]["signature"]["key"]);
+    fs::create_dir_all(sandbox.root().join("home/config/refrain")).unwrap();
+    testkit::write(&sandbox.root().join("home/config/refrain/config.toml"), signers);
+    stranger(&resume).with_code(10);
+    assert_eq!(sandbox.note("ran"), "x\nx\n");
+
+    strip_signatures(&sandbox, "job");
+    let refused = stranger(&["resume", "job", "-m", "3"]);
+    // What that home signed last is missing, too.
+    assert!(matches!(refused.code, 1 | 17), "{}", refused.stderr);
+    fs::remove_dir_all(sandbox.root().join("stranger")).unwrap();
+    let refused = stranger(&["resume", "job", "-m", "3"]).with_code(17).stderr;
+    assert!(refused.contains("you did not start job: its start (record 1) has no signature"), "{refused}");
+    assert_eq!(sandbox.note("ran"), "x\nx\n");
+}
