@@ -11,14 +11,14 @@ use refrain_agents::{environment, gemini, generic, output_parser, version};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::checkup::{Finding, Grade, Subject};
 use refrain_core::view::plugin::PluginState;
-use refrain_proc::identity;
 use refrain_proc::probe::{self, ProbeOutput};
+use refrain_proc::{identity, program};
 
 use super::cure::{Cure, Diagnosis};
 use crate::{Host, Service};
 
-/// How long a program may take for one answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a program may take for one answer: a person waits for it.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// The agents that are found by the name of their program.
 const KNOWN: [AgentKind; 4] = [AgentKind::Claude, AgentKind::Codex, AgentKind::Opencode, AgentKind::Gemini];
 
@@ -33,8 +33,11 @@ impl Service {
 }
 
 pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
-    let env = environment::of_person(service.host().env.iter().cloned());
     let project = service.project();
+    // A program in the project may be anyone's, and nothing of the project is to run here.
+    let dirs = [project.worktree.as_path(), project.root.as_path()];
+    let env: Vec<_> = environment::of_person(service.host().env.iter().cloned());
+    let env = program::env_outside(&env, &dirs);
     let place = AgentDirs { env: &env, dir: &project.worktree, root: &project.root };
     let mut findings: Vec<Finding> = std::thread::scope(|scope| {
         let asked: Vec<_> =
@@ -93,7 +96,9 @@ pub(super) fn plugins(host: &Host) -> Vec<Diagnosis> {
 
 fn of_kind(kind: AgentKind, place: &AgentDirs<'_>) -> Vec<Finding> {
     let (Some(name), Some(adapter)) = (kind.program(), output_parser::adapter(kind)) else { return vec![] };
-    let Some(program) = generic::in_path(name, place.env) else { return vec![] };
+    let Some(program) = program::in_path_outside(name, place.env, &[place.dir, place.root]) else {
+        return vec![];
+    };
     let checkup = adapter.checkup();
     let questions = checkup.map_or(&[][..], |checkup| checkup.questions());
     let (installed, answers) = std::thread::scope(|scope| {

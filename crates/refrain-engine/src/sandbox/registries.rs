@@ -8,7 +8,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
 use refrain_core::sandbox::{Host, PackageTool, hosts, project_files, registries_of};
-use refrain_proc::program::in_path;
+use refrain_proc::program::in_path_outside;
 use refrain_proc::tool::Tool;
 use serde::Deserialize;
 
@@ -73,8 +73,7 @@ pub fn registries(host: &crate::Host, spec: &Spec) -> Registries {
 
 fn ask(tool: PackageTool, env: &[(OsString, OsString)], project: &Utf8Path) -> Vec<Host> {
     let run = |program: &str, args: &[&str]| {
-        let at = in_path(program, env).filter(|path| is_outside(path, project));
-        let Some(at) = at else { return String::new() };
+        let Some(at) = in_path_outside(program, env, &[project]) else { return String::new() };
         let tool = Tool::new(program, Path::new("/")).env(env).at(Some(at)).args(args).limit(PATIENCE);
         tool.output().map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_default()
     };
@@ -100,11 +99,6 @@ fn ask(tool: PackageTool, env: &[(OsString, OsString)], project: &Utf8Path) -> V
         }
         PackageTool::Bundler => Vec::new(),
     }
-}
-
-fn is_outside(path: &Path, project: &Utf8Path) -> bool {
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    path.is_absolute() && !path.starts_with(project) && !real.starts_with(project)
 }
 
 /// What cargo has recorded of the registries that the user has used: the folder of each has its host in its name, and says where

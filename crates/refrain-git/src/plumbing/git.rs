@@ -7,7 +7,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
-use refrain_proc::program::is_executable;
+use refrain_proc::program::{folders_outside, in_path_outside};
 use refrain_proc::tool::{Cancel, Sweeper, Tool, ToolOutput};
 
 use crate::error::GitError;
@@ -408,27 +408,9 @@ impl<'a> Git<'a> {
     }
 }
 
-/// The absolute folders in the environment's `PATH` outside of `dirs`, and whether these are all.
-fn folders_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> (Vec<PathBuf>, bool) {
-    let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path);
-    let all: Vec<PathBuf> = path.into_iter().flat_map(std::env::split_paths).collect();
-    let many = all.len();
-    let is_outside = |folder: &PathBuf| folder.is_absolute() && !is_within(folder, dirs);
-    let outside: Vec<PathBuf> = all.into_iter().filter(is_outside).collect();
-    let is_all = outside.len() == many;
-    (outside, is_all)
-}
-
-fn is_within(path: &Path, dirs: &[&Utf8Path]) -> bool {
-    let real = path.canonicalize().ok();
-    dirs.iter().any(|dir| path.starts_with(dir) || real.as_ref().is_some_and(|real| real.starts_with(dir)))
-}
-
 /// The path of a `git` program outside `dirs`, which an agent can write to; none if there is none.
 pub(crate) fn program(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Option<PathBuf> {
-    let is_program =
-        |path: &PathBuf| path.metadata().is_ok_and(|meta| is_executable(&meta)) && !is_within(path, dirs);
-    folders_outside(env, dirs).0.into_iter().map(|folder| folder.join("git")).find(is_program)
+    in_path_outside("git", env, dirs)
 }
 
 /// The environment's `PATH` without folders in `dirs`; none if it contains none of them.

@@ -10,6 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::{environment, generic};
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::probe;
+use refrain_proc::program::in_path_outside;
 use refrain_store::{DiskError, make_dir, write_atomic};
 
 use super::{Autostart, AutostartChange};
@@ -139,7 +140,7 @@ impl Host {
             let args = [&["--user", "--no-ask-password"], args].concat();
             probe::ask(&program, &args, Path::new("/"), &self.env, PATIENCE).ok()
         };
-        let answer = generic::in_path("systemctl", &self.env).and_then(ask);
+        let answer = in_path_outside("systemctl", &self.env, &[]).and_then(ask);
         answer.is_some_and(|answer| answer.code == Some(0))
     }
 

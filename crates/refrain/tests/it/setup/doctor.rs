@@ -148,6 +148,30 @@ fn a_program_that_does_not_answer_does_not_block_the_doctor() {
     sandbox.no_process_is_left();
 }
 
+#[test]
+fn no_program_of_the_project_is_asked() {
+    let sandbox = sandbox();
+    let machine = machine();
+    machine.lock_shared().unwrap();
+    for folder in ["", "tools/"] {
+        for name in ["claude", "node"] {
+            let path = sandbox.project().join(format!("{folder}{name}"));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "#!/bin/sh\necho ran >> $NOTES/ran\n").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    program(&sandbox, "codex", "node; echo 'Logged in using ChatGPT'");
+    let _ = doctor(&sandbox, &[]).run();
+    let path = format!(".:tools:{}:", sandbox.project().join("tools").display());
+    let agents = sandbox.root().join("agents");
+    let run =
+        sandbox.command(&["doctor"]).env("PATH", &format!("{path}{}:/usr/bin:/bin", agents.display())).run();
+    assert!(run.stdout.contains("codex: Logged in"), "{}", run.stdout);
+    assert!(run.stdout.contains("not installed: claude"), "{}", run.stdout);
+    assert_eq!(sandbox.note("ran"), "");
+}
+
 /// Starts a loop whose runner and keeper are killed in one instant, while its agent has a child; returns that agent's pid.
 fn crash(sandbox: &Sandbox, id: &str) -> i32 {
     let agent = sandbox.agent("left", "echo $$ > $NOTES/left.$REFRAIN_LOOP_ID\nexec sleep 1000");
