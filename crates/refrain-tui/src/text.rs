@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use refrain_core::text::{in_order, printable};
+use refrain_core::text::{printable, visible};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Untrusted text in one line.
 pub(crate) fn flat(text: &str) -> String {
-    in_order(&printable(text)).replace(['\n', '\t'], " ")
+    visible(&printable(text)).replace(['\n', '\t'], " ")
 }
 
 /// The text, at most so many columns wide, with an ellipsis if it is cut.
@@ -48,7 +48,7 @@ pub(crate) fn styled(line: &str) -> Line<'static> {
 }
 
 fn push(spans: &mut Vec<Span<'static>>, text: &str, style: Style) {
-    let text = in_order(&printable(text)).replace('\t', "    ");
+    let text = visible(&printable(text)).replace('\t', "    ");
     if !text.is_empty() {
         spans.push(Span::styled(text, style));
     }

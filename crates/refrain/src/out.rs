@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use camino::Utf8Path;
 use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
-use refrain_core::text::{in_order, printable};
+use refrain_core::text::{printable, visible};
 use refrain_core::view::to_continue;
 use refrain_engine::SlowRunner;
 use serde::Serialize;
@@ -45,9 +45,18 @@ impl Target {
     }
 }
 
-/// On a terminal no text of an agent turns the rest of a line round.
+/// On a terminal no text of an agent turns the rest of a line round, and none of it is invisible.
 fn shown<'a>(text: &'a str, to: &impl IsTerminal) -> Cow<'a, str> {
-    if to.is_terminal() { in_order(text) } else { Cow::Borrowed(text) }
+    if to.is_terminal() { visible(text) } else { Cow::Borrowed(text) }
+}
+
+/// The same of bytes that may be no text.
+fn shown_bytes<'a>(bytes: &'a [u8], to: &impl IsTerminal) -> Cow<'a, [u8]> {
+    if !to.is_terminal() {
+        return Cow::Borrowed(bytes);
+    }
+    let chunks = bytes.utf8_chunks();
+    Cow::Owned(chunks.flat_map(|it| [visible(it.valid()).as_bytes(), it.invalid()].concat()).collect())
 }
 
 /// The first error of standard output, if it is not that the reader is gone.
@@ -124,10 +133,10 @@ pub(crate) fn tell_slow(id: &LoopId, SlowRunner { pid, is_stopped }: SlowRunner)
     tell_line("", &format!("refrain: the runner of {id}{who} {how}; waiting for it"));
 }
 
-/// Prints bytes on standard output as they are.
+/// Prints bytes on standard output with their colours, as they are if that is no terminal.
 pub(crate) fn print_raw(bytes: &[u8]) -> bool {
     let mut out = std::io::stdout().lock();
-    is_printed(out.write_all(bytes).and_then(|()| out.flush()))
+    is_printed(out.write_all(&shown_bytes(bytes, &std::io::stdout())).and_then(|()| out.flush()))
 }
 
 /// Whether standard output takes colour: a terminal does, and a pipe if it is forced.

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 
 use refrain_app::{Code, Context, RequestError};
+use refrain_core::text::visible;
 use refrain_engine::{chain, tool};
 
 use crate::out;
@@ -19,7 +20,7 @@ pub(crate) fn page(context: &Context, text: &str) -> Result<(), RequestError> {
     let mut file = tempfile::Builder::new().prefix("refrain-pager-").tempfile().map_err(failed)?;
     let shown =
         if out::is_coloured() { text.to_owned() } else { anstream::adapter::strip_str(text).to_string() };
-    file.write_all(shown.as_bytes()).map_err(failed)?;
+    file.write_all(visible(&shown).as_bytes()).map_err(failed)?;
     // The variable is a command of the user's shell, as everywhere; the text is only its input.
     let script = format!("{pager} < \"$1\"");
     let args = [OsStr::new("-c"), OsStr::new(&script), OsStr::new("sh"), file.path().as_os_str()];

@@ -94,6 +94,34 @@ pub fn in_order(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The same, and with the characters spelled out that have no width (`[U+200B]`): two texts that look alike are alike.
+/// Joiners between characters beyond ASCII stay: emoji and some scripts are written with them.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let hides = |c: char| matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
+    if !text.contains(hides) {
+        return in_order(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    let (mut before, mut rest) = (' ', text.chars());
+    while let Some(c) = rest.next() {
+        let is_joiner = matches!(c, '\u{200c}' | '\u{200d}')
+            && is_joined(before)
+            && rest.as_str().chars().next().is_some_and(is_joined);
+        if hides(c) && !is_joiner {
+            let _ = write!(out, "[U+{:04X}]", u32::from(c));
+        } else {
+            out.push(c);
+        }
+        before = c;
+    }
+    Cow::Owned(in_order(&out).into_owned())
+}
+
+/// Whether a joiner beside this character has a meaning.
+fn is_joined(c: char) -> bool {
+    !c.is_ascii() && (c.is_alphabetic() || c >= '\u{2190}') && c != '\u{feff}'
+}
+
 /// The text with every run of white space as one space, and none at its ends.
 pub fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -208,8 +236,20 @@ mod tests {
     #[case("مرحبا", "مرحبا")]
     #[case("exe.\u{202e}gnp", "exe.[U+202E]gnp")]
     #[case("\u{2066}a\u{2069}\u{200f}", "[U+2066]a[U+2069][U+200F]")]
+    #[case("a\u{200b}b", "a\u{200b}b")]
     fn nothing_turns_a_text_round(#[case] text: &str, #[case] shown: &str) {
         assert_eq!(in_order(text), shown);
+    }
+
+    #[rstest]
+    #[case("exe.\u{202e}gnp", "exe.[U+202E]gnp")]
+    #[case("pass\u{200b}word\u{ad}", "pass[U+200B]word[U+00AD]")]
+    #[case("\u{feff}a\u{2060}b\u{202e}", "[U+FEFF]a[U+2060]b[U+202E]")]
+    #[case("a\u{200d}b\u{200c}", "a[U+200D]b[U+200C]")]
+    #[case("\u{1f469}\u{200d}\u{1f4bb}", "\u{1f469}\u{200d}\u{1f4bb}")]
+    #[case("\u{645}\u{6cc}\u{200c}\u{62e}", "\u{645}\u{6cc}\u{200c}\u{62e}")]
+    fn nothing_in_a_text_is_invisible(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(visible(text), shown);
     }
 
     proptest! {

@@ -256,6 +256,27 @@ fn agent_output_never_controls_the_terminal() {
 }
 
 #[test]
+fn what_is_invisible_or_turns_a_line_round_is_spelled_out() {
+    let sandbox = sandbox();
+    let hidden = r"pass\342\200\213word \342\200\256gnp.exe \302\255 \357\273\277";
+    let agent = sandbox.agent("agent", &format!("printf '{hidden}\\n' | tee seen.txt\n{CLAIM}"));
+    sandbox
+        .refrain(&["start", "--command", &agent, "--name", "job", &format!("Mend \u{202e}it.")])
+        .with_code(0);
+    for words in [["logs", "job"].as_slice(), &["diff", "job"], &["show", "job"]] {
+        let raw = sandbox.refrain(words).with_code(0).stdout;
+        assert!(raw.contains('\u{202e}'), "{words:?}: as it is where it is no terminal: {raw}");
+        let (_, shown) = Terminal::open(&sandbox, words, &[("PAGER", "cat")]).wait();
+        assert!(shown.contains("[U+202E]"), "{words:?}: {shown}");
+        for hidden in ['\u{200b}', '\u{202e}', '\u{ad}', '\u{feff}'] {
+            assert!(!shown.contains(hidden), "{words:?} {hidden:?}: {shown}");
+        }
+    }
+    let (_, shown) = Terminal::open(&sandbox, &["diff", "job"], &[("PAGER", "head -n 99")]).wait();
+    assert!(shown.contains("pass[U+200B]word [U+202E]gnp.exe [U+00AD] [U+FEFF]"), "{shown}");
+}
+
+#[test]
 fn colour_only_on_a_terminal_and_without_no_color() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
