@@ -33,6 +33,8 @@ pub struct Request {
     /// What it asked for, as far as it is printable.
     pub host: String,
     pub why: String,
+    /// The host is among those of the sandbox: another part of the request is at fault.
+    pub is_allowed: bool,
 }
 
 /// The longest name of a host that is repeated.
@@ -48,7 +50,7 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> ProxyDecision {
         // An address after `=` would be the program's own choice.
         let host = host.split('=').next().unwrap_or_default();
         let host = host.chars().filter(char::is_ascii_graphic).take(LONGEST_NAME).collect();
-        ProxyDecision::Refuse(Request { host, why: why.to_owned() })
+        ProxyDecision::Refuse(Request { host, why: why.to_owned(), is_allowed: false })
     };
     if method == "CONNECT" {
         let Some((name, port)) = target.rsplit_once(':') else { return refuse(target, "it has no port") };
@@ -74,7 +76,11 @@ pub fn answer(hosts: &[Host], head: &[u8]) -> ProxyDecision {
     }
     match path.chars().all(|c| c.is_ascii_graphic()) {
         true => ProxyDecision::Redirect(format!("https://{name}/{path}")),
-        false => refuse(place, "its path is not printable ASCII"),
+        false => ProxyDecision::Refuse(Request {
+            host: name.to_owned(),
+            why: "its path is not printable ASCII".to_owned(),
+            is_allowed: true,
+        }),
     }
 }
 

@@ -451,7 +451,10 @@ fn a_host_is_a_name(#[case] text: &str, #[case] expected: Option<&str>) {
 #[case("GET http://api.example.org@evil.org/ HTTP/1.1", "refuse api.example.org@evil.org")]
 #[case("CONNECT x HTTP/1.1", "refuse x")]
 #[case("GET http://api.example.org/a?b HTTP/1.1", "redirect https://api.example.org/a?b")]
+#[case("GET http://api.example.org/\u{fc} HTTP/1.1", "refuse api.example.org, which is allowed")]
+#[case("GET http://api.example.org:80/\u{fc} HTTP/1.1", "refuse api.example.org, which is allowed")]
 #[case("GET http://evil.org/ HTTP/1.1", "refuse evil.org")]
+#[case("GET http://evil.org/\u{fc} HTTP/1.1", "refuse evil.org")]
 #[case("GET / HTTP/1.1", "refuse /")]
 #[case("", "refuse ")]
 fn the_proxy_answers(#[case] head: &str, #[case] expected: &str) {
@@ -459,6 +462,9 @@ fn the_proxy_answers(#[case] head: &str, #[case] expected: &str) {
     let answer = match answer(&hosts, format!("{head}\r\nHost: x\r\n\r\n").as_bytes()) {
         ProxyDecision::Connect(host) => format!("connect {host}"),
         ProxyDecision::Redirect(location) => format!("redirect {location}"),
+        ProxyDecision::Refuse(request) if request.is_allowed => {
+            format!("refuse {}, which is allowed", request.host)
+        }
         ProxyDecision::Refuse(request) => format!("refuse {}", request.host),
     };
     assert_eq!(answer, expected);

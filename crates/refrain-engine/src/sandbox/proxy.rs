@@ -188,7 +188,12 @@ async fn proxy(mut client: TcpStream, network: &Network) -> io::Result<()> {
             );
             return client.write_all(head.as_bytes()).await;
         }
-        ProxyDecision::Refuse(Request { host, why }) => {
+        ProxyDecision::Refuse(Request { host, why, is_allowed: true }) => {
+            network.refused.add(&format!("{host} ({why})"), false);
+            let why = format!("refrain: {host} is not asked in this sandbox: {why}");
+            return respond(client, "403 Forbidden", &why).await;
+        }
+        ProxyDecision::Refuse(Request { host, why, is_allowed: false }) => {
             network.refused.add(&host, false);
             return refuse(client, &host, &why).await;
         }
