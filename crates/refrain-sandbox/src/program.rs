@@ -13,7 +13,7 @@ use landlock::{
 };
 use refrain_core::sandbox::Policy;
 use refrain_proc::OWN_PROGRAM;
-use rustix::fs::StatVfsMountFlags;
+use rustix::fs::{FileType, Stat, StatVfsMountFlags, fstat};
 use rustix::process::{Resource, Rlimit, Signal, geteuid, getrlimit, setrlimit};
 
 use crate::messages::{HELPER_VERB, NO_SANDBOX, Plan, complain};
@@ -32,10 +32,21 @@ pub(crate) fn start(plan: Plan, stdin: OwnedFd, writable: &[Utf8PathBuf]) -> io:
         return Err(io::Error::other("it has no program"));
     };
     std::env::set_current_dir(&plan.dir)?;
+    let stdin = own_null(stdin)?;
     limit(&plan.policy, writable)?;
     #[expect(clippy::disallowed_methods, reason = "it starts the program")]
     let child = Command::new(program).args(args).env_clear().envs(plan.env).stdin(Stdio::from(stdin)).spawn();
     Ok(child.map_err(|error| not_started(program, &error)))
+}
+
+/// Standard input as it is, unless it is the null device: then that of this sandbox, whose mount is read-only. By a
+/// descriptor of the machine's mount, root could change the mode of the device for all.
+fn own_null(stdin: OwnedFd) -> io::Result<OwnedFd> {
+    let is_device = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice;
+    let null = fs::File::open("/dev/null")?;
+    let (given, own) = (fstat(&stdin)?, fstat(&null)?);
+    let is_null = is_device(&given) && is_device(&own) && given.st_rdev == own.st_rdev;
+    Ok(if is_null { null.into() } else { stdin })
 }
 
 /// Prints why the program was not started; returns the exit code.

@@ -24,7 +24,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use attack::{ATTEMPTS, Outcome};
+use attack::{ATTEMPTS, MODE_OF_INPUT, Outcome};
 use camino::Utf8Path;
 use refrain_core::sandbox::{
     GitFolders, Mechanism, PROXY_PORT, Places, Role, SandboxSpec, policy, temporary_variables,
@@ -391,7 +391,8 @@ fn run(plan: &Plan) -> (Outcome, String) {
     let (socket, theirs) = UnixStream::pair().unwrap();
     // A file that this user can write, as the prompt is.
     let prompt = tempfile::NamedTempFile::new_in(plan.dir.parent().unwrap()).unwrap();
-    let stdin = fs::File::open(prompt.path()).unwrap();
+    let is_null = plan.argv.iter().any(|word| word == MODE_OF_INPUT);
+    let stdin = fs::File::open(if is_null { Path::new("/dev/null") } else { prompt.path() }).unwrap();
     send(&socket, plan, &[stdin.as_fd()]).unwrap();
     // With a folder that is open, as some terminals leave it.
     let output = Command::new("sh")

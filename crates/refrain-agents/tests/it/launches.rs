@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use camino::Utf8PathBuf;
 use refrain_agents::adapter::{Call, Launch, Schema};
 use refrain_agents::gemini;
 use refrain_agents::judge::judge;

@@ -27,7 +27,11 @@ pub(crate) enum Outcome {
 
 use Outcome::{Open, Refused};
 
-/// Each attempt, and how it has to end: in namespaces, and without them; none if that depends on the machine's network.
+/// Its standard input is the null device.
+pub(crate) const MODE_OF_INPUT: &str = "mode-of-input";
+
+/// Each attempt, and how it has to end: in namespaces, and without them; none if that depends on the machine's network, or
+/// on its user.
 pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("write-worktree", Open, Some(Open)),
     ("write-tmp", Open, Some(Open)),
@@ -114,6 +118,7 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("write-git-through-proc", Refused, Some(Refused)),
     ("rename-around-hidden", Refused, Some(Open)),
     ("mode-of-device", Refused, None),
+    (MODE_OF_INPUT, Refused, None),
     ("limit-of-other", Refused, Some(Refused)),
     ("priority-of-other", Refused, Some(Refused)),
     ("fork-bomb", Refused, Some(Open)),
@@ -367,6 +372,7 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
         "socket-in-git" => UnixListener::bind(git().join("objects/socket")).map(drop),
         // What lies in it would be seen by the next process.
         "rename-around-hidden" => fs::rename("conf", "moved"),
+        MODE_OF_INPUT => shell("chmod 0666 /proc/self/fd/0"),
         "mode-of-device" => fs::set_permissions("/dev/null", fs::Permissions::from_mode(0o666)),
         "limit-of-other" => {
             let parent = std::os::unix::process::parent_id() as usize;

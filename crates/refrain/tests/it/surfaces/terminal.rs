@@ -260,9 +260,7 @@ fn what_is_invisible_or_turns_a_line_round_is_spelled_out() {
     let sandbox = sandbox();
     let hidden = r"pass\342\200\213word \342\200\256gnp.exe \302\255 \357\273\277";
     let agent = sandbox.agent("agent", &format!("printf '{hidden}\\n' | tee seen.txt\n{CLAIM}"));
-    sandbox
-        .refrain(&["start", "--command", &agent, "--name", "job", &format!("Mend \u{202e}it.")])
-        .with_code(0);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "Mend \u{202e}it."]).with_code(0);
     for words in [["logs", "job"].as_slice(), &["diff", "job"], &["show", "job"]] {
         let raw = sandbox.refrain(words).with_code(0).stdout;
         assert!(raw.contains('\u{202e}'), "{words:?}: as it is where it is no terminal: {raw}");
