@@ -157,7 +157,7 @@ fn no_program_of_the_project_is_asked() {
         for name in ["claude", "node"] {
             let path = sandbox.project().join(format!("{folder}{name}"));
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            testkit::write(&path, "#!/bin/sh\necho ran >> $NOTES/ran\n").unwrap();
+            testkit::write(&path, "#!/bin/sh\necho ran >> $NOTES/ran\n");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
     }
