@@ -72,7 +72,8 @@ impl ChildOutput {
         let heard = output.parser.conclude(ending.exit, &stderr);
         match role {
             AgentRole::Worker(dir, prompt) => {
-                let sealed = AttemptSeals { prompt: Some(prompt), output: seal };
+                let prompt = seal::of_prompt(&dir.prompt(), prompt);
+                let sealed = AttemptSeals { prompt, output: seal };
                 Event::AttemptFinished(Box::new(attempt((&dir, sealed), &ending, heard, &stderr)))
             }
             AgentRole::Reviewer(name) => {

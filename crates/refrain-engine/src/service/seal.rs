@@ -46,6 +46,14 @@ pub(crate) fn of_log(path: &Utf8Path, written: &Sealing) -> Option<Seal> {
     }
 }
 
+/// The seal of a prompt as it was written, whatever its file says now. Of a folder that was removed nothing is kept.
+pub(crate) fn of_prompt(path: &Utf8Path, written: Seal) -> Option<Seal> {
+    match output::read_part(path, 0, 0) {
+        Err(error) if error.kind() == ErrorKind::NotFound => of(path).ok(),
+        Ok(_) | Err(_) => Some(written),
+    }
+}
+
 /// The seals of an attempt that is over: as far as its files can be read.
 pub(crate) fn attempt(dir: &AttemptDir, stdout: &Utf8Path) -> AttemptSeals {
     AttemptSeals { prompt: of(&dir.prompt()).ok(), output: of(stdout).ok() }
