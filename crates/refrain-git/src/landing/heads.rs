@@ -17,6 +17,10 @@ impl Heads {
         self.0.get(commit)?.parents.first()
     }
 
+    pub(crate) fn get(&self, commit: &Oid) -> Option<&Head> {
+        self.0.get(commit)
+    }
+
     pub(crate) fn tree(&self, commit: &Oid) -> Option<&Oid> {
         self.0.get(commit).map(|head| &head.tree)
     }
