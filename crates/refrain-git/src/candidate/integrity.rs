@@ -1,5 +1,5 @@
-//! Whether objects match their names: an agent can write into the object store. Git does not check that when it reads them;
-//! peeling a name makes it check.
+//! Whether objects match their names, and trees can be checked out: an agent can write into the object store. Git does not
+//! check either when it reads them; peeling a name makes it check that name.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -7,6 +7,7 @@ use std::path::Path;
 
 use camino::Utf8Path;
 use refrain_core::git::{Oid, RepoPath};
+use refrain_core::text::cut;
 
 use crate::Cancel;
 use crate::candidate::folder_snapshot::FolderSnapshot;
@@ -44,8 +45,10 @@ impl Entry<'_> {
 }
 
 impl Repository {
-    /// Checks whether the tree of a commit, or a tree, and all in it match their names. A missing object is no error.
-    /// Errors: [`GitError::ForgedObject`] if one has another; [`GitError`] if git cannot be run, or is cancelled.
+    /// Checks whether the tree of a commit, or a tree, and all in it match their names, and can be checked out. A missing object
+    /// is no error.
+    /// Errors: [`GitError::ForgedObject`], [`GitError::BadPath`] or [`GitError::BadTree`] if not; [`GitError`] if git cannot be
+    /// run, or is cancelled.
     pub fn verify_tree(&self, treeish: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
         verify_trees(self.git().until(cancel), &[treeish])
     }
@@ -99,19 +102,55 @@ fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
 pub(crate) fn verify_trees(git: Git<'_>, treeishes: &[&Oid]) -> Result<(), GitError> {
     let tops = treeishes.iter().map(|it| ("tree", Entry { mode: b"", object: it.as_str(), path: b"" }));
     let tops: Vec<_> = tops.collect();
-    let listed = treeishes.iter().map(|treeish| git.output(list(&["-r", "-t"], treeish), &[]));
-    // Git does not list a forged tree.
-    let listed = listed.collect::<Result<Vec<_>, _>>();
+    // Git lists no tree that is forged or has no tree's form.
+    let ask = |treeish: &&Oid| {
+        git.output(list(&["-r", "-t"], treeish), &[]).map_err(|error| match error {
+            GitError::Failed { said, .. } => GitError::BadTree { of: treeish.short().to_owned(), said },
+            error => error,
+        })
+    };
+    let listed = treeishes.iter().map(ask).collect::<Result<Vec<_>, _>>();
     let listed = listed.or_else(|error| verify_objects(git, &tops).and(Err(error)))?;
     let mut objects = tops;
     for printed in &listed {
-        objects.extend(entries(printed, "ls-tree")?.into_iter().filter_map(|entry| match entry.mode {
+        let entries = entries(printed, "ls-tree")?;
+        entries.iter().try_for_each(|entry| check_path(entry.path))?;
+        objects.extend(entries.into_iter().filter_map(|entry| match entry.mode {
             b"160000" => None,
             b"040000" => Some(("tree", entry)),
             _ => Some(("blob", entry)),
         }));
     }
     verify_objects(git, &objects)
+}
+
+/// The longest name that a file can have, in bytes.
+const LONGEST_NAME: usize = 255;
+
+/// Refuses a path that `git add` never makes and that no checkout can have.
+/// Errors: [`GitError::BadPath`].
+pub(crate) fn check_path(path: &[u8]) -> Result<(), GitError> {
+    let is_good = |name: &[u8]| {
+        // On Windows these are other spellings of `.git`.
+        let end = name.iter().position(|byte| matches!(byte, b':' | b'\\')).unwrap_or(name.len());
+        let last = name[..end].iter().rposition(|byte| !matches!(byte, b'.' | b' '));
+        let stem = &name[..last.map_or(0, |last| last + 1)];
+        let is_git = [b".git".as_slice(), b"git~1"].iter().any(|git| stem.eq_ignore_ascii_case(git));
+        !matches!(name, b"" | b"." | b"..") && !is_git && name.len() <= LONGEST_NAME
+    };
+    match path.split(|byte| *byte == b'/').all(is_good) {
+        true => Ok(()),
+        false => Err(GitError::BadPath(cut(&RepoPath::from_bytes(path).to_string(), 100).into_owned())),
+    }
+}
+
+/// Why git failed on a worktree: the tree of its head, if that is to blame, else `error`.
+pub(crate) fn cause(git: Git<'_>, error: GitError) -> GitError {
+    let head = git.text(["rev-parse", "--verify", "HEAD"], &[]).ok().and_then(|head| head.parse().ok());
+    match head.map(|head| verify_trees(git, &[&head])) {
+        Some(Err(found)) if found.is_of_objects() => found,
+        Some(_) | None => error,
+    }
 }
 
 fn verify_objects(git: Git<'_>, objects: &[(&str, Entry<'_>)]) -> Result<(), GitError> {

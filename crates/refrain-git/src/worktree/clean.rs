@@ -75,7 +75,7 @@ impl Repository {
             remove(request.index)?;
             made = self.try_check_out(request, Head::AsThere, request.folder);
         }
-        if matches!(made, Err(GitError::ForgedObject(_))) {
+        if made.as_ref().is_err_and(GitError::is_of_objects) {
             // Otherwise git's index, and the next checkout, would take the written files for the tree's.
             remove(request.folder)?;
             remove(request.index)?;

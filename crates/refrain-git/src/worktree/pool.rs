@@ -109,7 +109,10 @@ impl Repository {
             there.reset(request.at, request.cancel)?;
             None
         } else {
-            let look = there.look_in_slot(request.cancel)?;
+            let look = match there.try_to_look_in_slot(request.cancel)? {
+                Ok(look) => look,
+                Err(reason) => return Ok(ReadySlot::Held(vec![reason])),
+            };
             let repositories = there.moving_repositories(&look, request.at)?;
             if !repositories.is_empty() {
                 return Ok(ReadySlot::Held(repositories));
@@ -224,8 +227,10 @@ impl Repository {
             }
             Folder::Whole => {
                 let there = self.there(at)?;
-                let look = there.look_in_slot(None)?;
-                let mut reasons = look.reasons();
+                let mut reasons = match there.try_to_look_in_slot(None)? {
+                    Ok(look) => look.reasons(),
+                    Err(reason) => vec![reason],
+                };
                 if there.holds_repositories()? {
                     reasons.push("it has submodules, and their commits may be nowhere else".to_owned());
                 }

@@ -465,7 +465,7 @@ fn a_gate_with_lost_output_has_no_result_and_needs_a_person() {
 
 #[test]
 fn a_repository_that_says_nothing_needs_a_person_and_is_asked_again_after_that() {
-    let refused = || Event::CandidateRefused { error: "fatal: no".into() };
+    let refused = || Event::CandidateRefused { error: "fatal: no".into(), bad_work: false };
     Journal::running().refuses(refused());
     for journal in [Journal::gated([true]), claims()] {
         let journal = journal.then(refused());
