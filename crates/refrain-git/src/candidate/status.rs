@@ -84,8 +84,8 @@ pub(crate) fn read(git: Git<'_>) -> Result<Status, GitError> {
         answer: String::from_utf8_lossy(&printed[..printed.len().min(200)]).into_owned(),
     })?;
     // A new file has the name that it has on disk; a nested repository ends with a slash.
-    let tracked = status.entries.iter().filter(|entry| entry.kind != Kind::New);
-    tracked.map(|entry| integrity::check_path(&entry.path)).collect::<Result<(), _>>()?;
+    let mut tracked = status.entries.iter().filter(|entry| entry.kind != Kind::New);
+    tracked.try_for_each(|entry| integrity::check_path(&entry.path))?;
     let folders = package_folders(&status.entries);
     if !folders.is_empty() {
         let tracked = git.output(["ls-files", "-z"], &[])?;
