@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use refrain_core::git::{MOST_CHANGES, Oid, RepoPath};
 use refrain_proc::tool::ToolError;
 
-use crate::candidate::integrity;
 use crate::error::GitError;
 use crate::plumbing::git::Git;
 
@@ -76,16 +75,12 @@ pub(crate) fn read(git: Git<'_>) -> Result<Status, GitError> {
     let most = MOST_CHANGES;
     let printed = match git.output(ASKED, &[]) {
         Err(GitError::Tool(ToolError::TooMuch { .. })) => return Err(GitError::TooManyChanges { most }),
-        Err(error @ GitError::Failed { .. }) => return Err(integrity::cause(git, error)),
         printed => printed?,
     };
     let mut status = parse(&printed).ok_or_else(|| GitError::Answer {
         command: "status",
         answer: String::from_utf8_lossy(&printed[..printed.len().min(200)]).into_owned(),
     })?;
-    // A new file has the name that it has on disk; a nested repository ends with a slash.
-    let mut tracked = status.entries.iter().filter(|entry| entry.kind != Kind::New);
-    tracked.try_for_each(|entry| integrity::check_path(&entry.path))?;
     let folders = package_folders(&status.entries);
     if !folders.is_empty() {
         let tracked = git.output(["ls-files", "-z"], &[])?;

@@ -55,26 +55,26 @@ impl Original {
 
     /// Whether the path has that still, and nothing leads there that writes it later: no new hard link, and no file that was
     /// opened for writing, which another program may have been given.
-    pub(super) fn at(&self, path: &Utf8Path, was_hard_linked: bool) -> Found {
+    pub(super) fn at(&self, path: &Utf8Path, was_hard_linked: bool) -> FileState {
         if !was_hard_linked && is_hard_linked(path) {
-            return Found::Changed;
+            return FileState::Changed;
         }
         let still = |content: &mut dyn Read| {
             let mut file = open(path)?.0;
             Some(match (same(&mut file, content).ok()?, is_open_for_writing(&file)) {
-                (false, _) | (_, Ok(true)) => Found::Changed,
-                (true, Ok(false)) => Found::Kept,
+                (false, _) | (_, Ok(true)) => FileState::Changed,
+                (true, Ok(false)) => FileState::Kept,
                 // Another user's file that this one, and so the program, cannot write.
-                (true, Err(error)) if is_denied(&error) && !is_writable(path) => Found::Kept,
-                (true, Err(_)) => Found::Unsure,
+                (true, Err(error)) if is_denied(&error) && !is_writable(path) => FileState::Kept,
+                (true, Err(_)) => FileState::Unsure,
             })
         };
         let found = || match self {
             Self::File(bytes, _) => still(&mut bytes.as_slice()),
             Self::Copy { copy, .. } => still(&mut open(copy)?.0),
-            Self::Link { target: then } => (target(path.as_std_path()) == *then).then_some(Found::Kept),
+            Self::Link { target: then } => (target(path.as_std_path()) == *then).then_some(FileState::Kept),
         };
-        found().unwrap_or(Found::Changed)
+        found().unwrap_or(FileState::Changed)
     }
 
     /// Puts the same in a new file: what has the old one open writes elsewhere from then on.
@@ -119,7 +119,7 @@ impl Original {
 
 /// What is at a protected path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FileState {
     Kept,
     /// The same content, and whether something has it open for writing is not known.
     Unsure,
@@ -185,7 +185,7 @@ mod tests {
         opened.write_all(b"evil").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o640);
-        assert_eq!(original.at(&path, false), Found::Kept);
+        assert_eq!(original.at(&path, false), FileState::Kept);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
     }
 
