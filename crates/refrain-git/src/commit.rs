@@ -92,7 +92,9 @@ impl Repository {
             Some(StagedWork { person, status, candidate, tree, .. }) => {
                 (person, status, Some((candidate, tree)))
             }
-            None => (index.copy_to(request.index)?, look(self, git)?, None),
+            None => {
+                (index.entries_to(self.git().until(request.cancel), request.index)?, look(self, git)?, None)
+            }
         };
         let head = status.head.as_ref();
         let intended = request.intended();

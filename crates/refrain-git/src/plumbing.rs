@@ -12,5 +12,6 @@ pub(crate) mod object;
 pub(crate) mod object_cache;
 pub(crate) mod overrides;
 pub(crate) mod parts;
+pub(crate) mod verified_objects;
 pub(crate) mod worktree;
 pub(crate) mod worktree_list;

@@ -283,7 +283,6 @@ impl Service {
     ) -> Result<Result<MergedBranch, MergeRefusal>, EngineError> {
         let MergeWork { id, spec, dir, lock, seq, name, revision, commit: work, message, subject, trailer } =
             work;
-        let work_tree = repository.tree_of(&work)?;
         let (ours, into) = repository.begin_of_plan()?;
         let merged = |head: &Oid, how| {
             Ok(Ok(MergedBranch { name: name.clone(), into: into.clone(), head: head.clone(), how }))
@@ -313,25 +312,14 @@ impl Service {
         if base == work {
             return merged(&ours, MergeKind::UpToDate);
         }
-        let tree = match base == ours {
-            true => work_tree,
-            false => {
-                let merge = MergeRequest {
-                    base: &base,
-                    tip: &ours,
-                    work: &work,
-                    except: &[],
-                    index: &index,
-                    cancel: None,
-                };
-                match repository.merge(merge)? {
-                    Merge::Clean { tree } => tree,
-                    Merge::Conflict { conflicts, .. } => {
-                        let paths = conflicts.into_iter().map(|conflict| conflict.path).collect();
-                        let gates = spec.gates.clone();
-                        return Ok(Err(MergeRefusal::Conflicts { revision, paths, gates }));
-                    }
-                }
+        let merge =
+            MergeRequest { base: &base, tip: &ours, work: &work, except: &[], index: &index, cancel: None };
+        let tree = match repository.merge(merge)? {
+            Merge::Clean { tree } => tree,
+            Merge::Conflict { conflicts, .. } => {
+                let paths = conflicts.into_iter().map(|conflict| conflict.path).collect();
+                let gates = spec.gates.clone();
+                return Ok(Err(MergeRefusal::Conflicts { revision, paths, gates }));
             }
         };
         if (options.squash || base != ours) && tree == repository.tree_of(&ours)? {

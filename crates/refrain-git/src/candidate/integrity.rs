@@ -1,6 +1,8 @@
 //! Whether objects match their names, and trees can be checked out: an agent can write into the object store. Git does not
 //! check either when it reads them; peeling a name makes it check that name.
 
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -11,13 +13,17 @@ use refrain_core::text::cut;
 
 use crate::Cancel;
 use crate::candidate::folder_snapshot::FolderSnapshot;
+use crate::candidate::stage;
 use crate::error::{GitError, OnPath};
+use crate::plumbing::disk::{LARGEST, ScratchFolder};
 use crate::plumbing::git::Git;
 use crate::plumbing::object::{blob, blob_of, name_of};
+use crate::plumbing::verified_objects::VerifiedObjects;
 use crate::repository::Repository;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Checkout<'a> {
+    pub(crate) repository: &'a Repository,
     pub(crate) tree: &'a Oid,
     pub(crate) folder: &'a Utf8Path,
     /// The folder that `kept` lists.
@@ -29,6 +35,8 @@ pub(crate) struct Checkout<'a> {
 /// An entry of an index or a tree.
 #[derive(Clone, Copy)]
 struct Entry<'a> {
+    /// A sparse checkout omits it.
+    is_skipped: bool,
     mode: &'a [u8],
     object: &'a str,
     path: &'a [u8],
@@ -55,9 +63,10 @@ impl Repository {
 }
 
 /// Compares the files that git wrote with the tree: which files there are, and the content of those written just now.
+/// `git` has the index that git wrote with them.
 pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<(), GitError> {
-    let Checkout { tree, folder, top, kept } = checkout;
-    let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
+    let Checkout { tree, folder, top, kept, .. } = checkout;
+    let printed = git.output(["ls-files", "-t", "--stage", "-z"], &[])?;
     let files = entries(&printed, "ls-files")?;
     if tree_of(&files, 0).as_ref() != Some(tree) {
         // Old gits wrote trees with modes that an index cannot have; and SHA-256 names are left to git.
@@ -71,18 +80,72 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
         }
     }
     let mut converted = Vec::new();
-    for entry in files.into_iter().filter(|entry| entry.mode != b"160000") {
-        let path = folder.as_std_path().join(std::ffi::OsStr::from_bytes(entry.path));
+    for entry in files.into_iter().filter(|entry| entry.mode != b"160000" && !entry.is_skipped) {
+        let path = folder.as_std_path().join(OsStr::from_bytes(entry.path));
         if kept.has(top, &path) {
             continue;
         }
         let content = file_name(&path).on("read", folder)?;
         // A filter or a line-ending rule gave the file other content than its object.
         if content.is_none_or(|content| content.as_str() != entry.object) {
-            converted.push(("blob", entry));
+            converted.push(entry);
         }
     }
-    verify_objects(git, &converted)
+    let Some(other) = unlike_stored(git, &checkout, &converted)? else { return Ok(()) };
+    Err(GitError::ForgedObject(RepoPath::from_bytes(other).to_string()))
+}
+
+/// The first of these entries whose file is not what git makes of its object.
+fn unlike_stored<'a>(
+    git: Git<'_>,
+    checkout: &Checkout<'_>,
+    entries: &[Entry<'a>],
+) -> Result<Option<&'a [u8]>, GitError> {
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let scratch = ScratchFolder::new()?;
+    let line =
+        |entry: &Entry<'_>| [entry.mode, b" ", entry.object.as_bytes(), b"\t", entry.path, b"\0"].concat();
+    let lines: Vec<_> = entries.iter().flat_map(line).collect();
+    // Most are stored as their object says. A conversion that cannot be undone leaves few others.
+    let differing = differing(git, &scratch.path().join("index"), &lines)?;
+    let others: Vec<_> = entries.iter().filter(|entry| differing.contains(entry.path)).collect();
+    if others.is_empty() {
+        return Ok(None);
+    }
+    let names = others.iter().map(|entry| entry.object.to_owned()).collect();
+    let path_of = |name: String| {
+        others.iter().find(|entry| entry.object == name).map_or_else(|| name.clone(), |entry| entry.name())
+    };
+    let objects =
+        VerifiedObjects::named(git, &checkout.repository.objects(), &names).map_err(|error| match error {
+            GitError::ForgedObject(name) => GitError::ForgedObject(path_of(name)),
+            error => error,
+        })?;
+    for entry in others {
+        let path = OsStr::from_bytes(entry.path);
+        let mut named = OsString::from("--path=");
+        named.push(path);
+        let asked = ["cat-file".into(), "--filters".into(), named, entry.object.into()];
+        let written = objects.apply(git).output(asked, &[])?;
+        let there = refrain_files::read_regular(&checkout.folder.as_std_path().join(path), LARGEST);
+        if there.on("read", checkout.folder)? != written {
+            return Ok(Some(entry.path));
+        }
+    }
+    Ok(None)
+}
+
+/// The paths of these lines of [`stage::info`] whose files differ from their objects, as git would store them. `index` is a
+/// path for a private index. No object is read.
+pub(crate) fn differing(git: Git<'_>, index: &Utf8Path, lines: &[u8]) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    let git = git.with_index(index);
+    stage::put(git, lines)?;
+    // Its exit code says whether some differ.
+    git.run(["update-index", "-q", "--refresh"], &[])?;
+    let printed = git.output(["diff-files", "-z", "--name-only", "--ignore-submodules=all"], &[])?;
+    Ok(printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
 /// The object name of a file's content.
@@ -100,7 +163,9 @@ fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
 
 /// [`Repository::verify_tree`] for several.
 pub(crate) fn verify_trees(git: Git<'_>, treeishes: &[&Oid]) -> Result<(), GitError> {
-    let tops = treeishes.iter().map(|it| ("tree", Entry { mode: b"", object: it.as_str(), path: b"" }));
+    let tops = treeishes
+        .iter()
+        .map(|it| ("tree", Entry { is_skipped: false, mode: b"", object: it.as_str(), path: b"" }));
     let tops: Vec<_> = tops.collect();
     // Git lists no tree that is forged or has no tree's form.
     let ask = |treeish: &&Oid| {
@@ -174,16 +239,17 @@ fn verify_objects(git: Git<'_>, objects: &[(&str, Entry<'_>)]) -> Result<(), Git
     forged.map_or(Ok(()), |(entry, _)| Err(GitError::ForgedObject(entry.name())))
 }
 
-/// Reads the output of `git ls-files --stage -z` or `git ls-tree -z`.
+/// Reads the output of `git ls-files -t --stage -z` or `git ls-tree -z`.
 fn entries<'a>(printed: &'a [u8], command: &'static str) -> Result<Vec<Entry<'a>>, GitError> {
     let records = printed.split(|byte| *byte == 0).filter(|record| !record.is_empty());
     let entry = |record: &'a [u8]| {
+        // `mode kind object`, or `tag mode object stage`.
         let tab = memchr::memchr(b'\t', record)?;
         let mut words = record[..tab].split(|byte| *byte == b' ');
-        let (mode, second, third) = (words.next()?, words.next()?, words.next()?);
-        // A tree's entry has its kind before the object, an index's the stage after it.
-        let object = if command == "ls-tree" { third } else { second };
-        Some(Entry { mode, object: str::from_utf8(object).ok()?, path: &record[tab + 1..] })
+        let (first, second, object) = (words.next()?, words.next()?, words.next()?);
+        let mode = if command == "ls-tree" { first } else { second };
+        let object = str::from_utf8(object).ok()?;
+        Some(Entry { is_skipped: first == b"S", mode, object, path: &record[tab + 1..] })
     };
     records
         .map(|record| {

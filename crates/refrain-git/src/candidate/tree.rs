@@ -49,7 +49,7 @@ impl Repository {
             staged.keep_on(self);
             return Ok((tree, Vec::new()));
         }
-        let person = Index::of(self).copy_to(index)?;
+        let person = Index::of(self).entries_to(git, index)?;
         let git = git.with_index(index);
         let status = look(self, git)?;
         if before.is_empty()

@@ -20,6 +20,7 @@ use crate::landing::handover_disk::{Disk, Step};
 use crate::plumbing::disk::{remove, text};
 use crate::plumbing::git::{Git, said};
 use crate::plumbing::index::{Index, IndexLock};
+use crate::plumbing::verified_objects::VerifiedObjects;
 use crate::plumbing::worktree_list::head_of;
 use crate::repository::Repository;
 
@@ -113,10 +114,11 @@ impl Repository {
         if is_check && note.is_there() {
             return Ok(HandedOver::Done);
         }
-        self.verify_tree(to, request.cancel)?;
+        let git = self.git().until(request.cancel);
+        let objects = VerifiedObjects::of(git, &self.objects(), &[expected, to])?;
         let index = Index::of(self);
         let Some(lock) = index.lock(request.id)? else { return Ok(HandedOver::IndexLocked) };
-        let git = self.git().until(request.cancel).with_index(request.index);
+        let git = objects.apply(git).with_index(request.index);
         Job { repository: self, request, git, head: &head, note: &note, is_check }.run(lock)
     }
 
@@ -238,7 +240,7 @@ impl Job<'_> {
             return Ok(in_the_way([path].into()));
         }
         if self.head == expected
-            && let Some(said) = self.move_branch(git)?
+            && let Some(said) = self.move_branch()?
         {
             self.take_back(git, &lock, &steps, &disk)?;
             self.note.remove()?;
@@ -265,11 +267,11 @@ impl Job<'_> {
     }
 
     /// None if the branch was moved; else why git did not.
-    fn move_branch(&self, git: Git<'_>) -> Result<Option<String>, GitError> {
+    fn move_branch(&self) -> Result<Option<String>, GitError> {
         let HandOverRequest { branch, expected, to, why, .. } = self.request;
         let place = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("refs/heads/{branch}"));
         let args = ["update-ref", "--no-deref", "-m", why, &place, to.as_str(), expected.as_str()];
-        let done = git.with_hooks().run(args, &[])?;
+        let done = self.repository.git().with_hooks().run(args, &[])?;
         Ok((!done.status.success()).then(|| said(&done)))
     }
 

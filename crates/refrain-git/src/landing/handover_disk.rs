@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
 
-use crate::candidate::SUBMODULE;
 use crate::candidate::stage::{self, Change, File};
+use crate::candidate::{SUBMODULE, integrity};
 use crate::error::GitError;
 use crate::landing::handover::{HandOverRequest, Job};
 use crate::plumbing::disk::remove;
@@ -115,14 +115,12 @@ impl Job<'_> {
         let index = Utf8PathBuf::from(format!("{}{name}", self.request.index));
         unlock_private(&index)?;
         remove(&index)?;
-        let git = self.git.with_index(&index);
-        self.put(git, there.into_iter())?;
-        // Its exit code says whether some differ.
-        git.run(["update-index", "-q", "--refresh"], &[])?;
-        let printed = git.output(["diff-files", "-z", "--name-only", "--ignore-submodules=all"], &[])?;
+        let lines = there.into_iter().filter_map(|(path, file)| {
+            let (mode, object) = file.as_ref()?;
+            Some(stage::info(mode, object, path))
+        });
+        differing.extend(integrity::differing(self.git, &index, &lines.flatten().collect::<Vec<_>>())?);
         remove(&index)?;
-        differing
-            .extend(printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec));
         Ok(differing)
     }
 

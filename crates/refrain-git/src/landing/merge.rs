@@ -17,6 +17,7 @@ use crate::error::GitError;
 use crate::plumbing::attributes::AttributesFolder;
 use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::index::unlock_private;
+use crate::plumbing::verified_objects::VerifiedObjects;
 use crate::repository::Repository;
 
 /// The style of conflict markers: with the common base, which shows what each side changed.
@@ -65,13 +66,18 @@ impl Repository {
         base: &Oid,
         (tip, work): (&Oid, &Oid),
     ) -> Result<MergeResult, GitError> {
+        if base == tip {
+            verify_trees(git, &[work])?;
+            return Ok(MergeResult::Clean { tree: self.tree_by(git, work)? });
+        }
         // A merged file gets a name of its own, whatever was forged in it.
-        verify_trees(git, &[base, tip, work])?;
+        let store = self.objects();
+        let objects = VerifiedObjects::of(git, &store, &[base, tip, work])?;
+        let git = objects.apply(git);
         let attributes = AttributesFolder::of(git, tip)?;
-        let (tip, work) = (self.on_base(git, base, tip)?, self.on_base(git, base, work)?);
+        let (tip, work) = (on_base(git, base, tip)?, on_base(git, base, work)?);
         let words = ["merge-tree", "--write-tree", "-z", "--messages", tip.as_str(), work.as_str()];
-        let git = attributes.apply(git, self.git_dir());
-        let done = git.run(SETTINGS.iter().copied().chain(words), &[])?;
+        let done = attributes.apply(git, self.git_dir()).run(SETTINGS.iter().copied().chain(words), &[])?;
         let answer = || GitError::Answer {
             command: "merge-tree",
             answer: String::from_utf8_lossy(&done.stdout[..done.stdout.len().min(200)]).into_owned(),
@@ -80,26 +86,11 @@ impl Repository {
             Some(0 | 1) => parse(&done.stdout).ok_or_else(answer)?,
             _ => return Err(GitError::Failed { command: "git merge-tree".to_owned(), said: said(&done) }),
         };
+        objects.give(&store)?;
         match done.status.success() {
             true => Ok(MergeResult::Clean { tree }),
             false => Ok(MergeResult::Conflict { tree, conflicts }),
         }
-    }
-
-    /// The commit as one whose only parent is `base`: git then merges from there (its `--merge-base` is newer than
-    /// 2.38). No reference points to it.
-    fn on_base(&self, git: Git<'_>, base: &Oid, commit: &Oid) -> Result<Oid, GitError> {
-        let head = self.known().get(commit);
-        if commit == base || head.is_some_and(|head| head.parents == [base.clone()]) {
-            return Ok(commit.clone());
-        }
-        let tree = self.tree_by(git, commit)?;
-        let who = "Refrain <refrain@localhost> 0 +0000";
-        let object = format!(
-            "tree {tree}\nparent {base}\nauthor {who}\ncommitter {who}\n\nThe files of {commit}, for a merge\n"
-        );
-        let words = ["hash-object", "-t", "commit", "-w", "--stdin"];
-        oid("hash-object", &git.text(words, object.as_bytes())?)
     }
 
     /// The work as a commit that leaves the excepted paths unchanged; none if it does so already.
@@ -219,6 +210,21 @@ impl Repository {
         }
         Ok(found)
     }
+}
+
+/// The commit as one whose only parent is `base`: git then merges from there (its `--merge-base` is newer than 2.38). No
+/// reference points to it.
+fn on_base(git: Git<'_>, base: &Oid, commit: &Oid) -> Result<Oid, GitError> {
+    let asked = git.text(["rev-parse", &format!("{commit}^{{tree}}"), &format!("{commit}^@")], &[])?;
+    let (tree, parents) = asked.split_once('\n').unwrap_or((&asked, ""));
+    if commit == base || parents == base.as_str() {
+        return Ok(commit.clone());
+    }
+    let who = "Refrain <refrain@localhost> 0 +0000";
+    let object = format!(
+        "tree {tree}\nparent {base}\nauthor {who}\ncommitter {who}\n\nThe files of {commit}, for a merge\n"
+    );
+    oid("hash-object", &git.text(["hash-object", "-t", "commit", "-w", "--stdin"], object.as_bytes())?)
 }
 
 fn paths(paths: &[RepoPath]) -> impl Iterator<Item = OsString> {

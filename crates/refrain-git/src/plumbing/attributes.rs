@@ -2,12 +2,10 @@
 //! older git ignores it and reads the files of the worktree, which an agent can change at any time.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
@@ -15,32 +13,21 @@ use refrain_core::git::Oid;
 use crate::candidate::next_object;
 use crate::candidate::stage::{Change, empty_tree};
 use crate::error::{GitError, OnPath};
-use crate::plumbing::disk::remove;
+use crate::plumbing::disk::ScratchFolder;
 use crate::plumbing::git::Git;
 
 /// A folder in which git finds no files but those that set attributes; removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct AttributesFolder {
-    folder: Utf8PathBuf,
+    folder: ScratchFolder,
     /// An index that does not exist: git finds no attributes there either.
     index: Utf8PathBuf,
 }
 
 impl AttributesFolder {
     pub(crate) fn empty() -> Result<Self, GitError> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let parent = Utf8PathBuf::from_path_buf(std::env::temp_dir()).unwrap_or_else(|_| "/tmp".into());
-        loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let folder = parent.join(format!("refrain-attributes-{}-{number}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&folder) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                made => {
-                    made.on("create", &folder)?;
-                    return Ok(Self { index: folder.join(".index"), folder });
-                }
-            }
-        }
+        let folder = ScratchFolder::new()?;
+        Ok(Self { index: folder.path().join(".index"), folder })
     }
 
     pub(crate) fn of(git: Git<'_>, commit: &Oid) -> Result<Self, GitError> {
@@ -69,7 +56,7 @@ impl AttributesFolder {
         // A tree that git did not write may have `..` in it.
         let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
         let Some(path) = Utf8Path::from_path(path).filter(|_| is_inside) else { return Ok(()) };
-        let path = self.folder.join(path);
+        let path = self.folder.path().join(path);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).on("create", folder)?;
         }
@@ -78,13 +65,6 @@ impl AttributesFolder {
     }
 
     pub(crate) fn apply<'a>(&'a self, git: Git<'a>, git_dir: &'a Utf8Path) -> Git<'a> {
-        git.for_files_in(&self.folder, git_dir).with_index(&self.index)
-    }
-}
-
-impl Drop for AttributesFolder {
-    fn drop(&mut self) {
-        // The system empties its folder for temporary files.
-        let _ = remove(&self.folder);
+        git.for_files_in(self.folder.path(), git_dir).with_index(&self.index)
     }
 }

@@ -4,9 +4,10 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 /// Reads a text of git's own.
 pub(crate) use refrain_files::read_text as text;
+use tempfile::TempDir;
 
 use crate::error::{GitError, OnPath};
 
@@ -36,5 +37,28 @@ pub(crate) fn remove(path: &Utf8Path) -> Result<(), GitError> {
     match removed {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),
         _ => Ok(()),
+    }
+}
+
+/// A folder for the user alone, which is removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct ScratchFolder {
+    path: Utf8PathBuf,
+    _folder: TempDir,
+}
+
+impl ScratchFolder {
+    pub(crate) fn new() -> Result<Self, GitError> {
+        let (parent, prefix) = (std::env::temp_dir(), "refrain-");
+        let path_of = |folder: &TempDir| Utf8PathBuf::from_path_buf(folder.path().to_owned()).ok();
+        // A folder whose path is no text would be no argument of git.
+        let parent = if parent.to_str().is_some() { parent } else { "/tmp".into() };
+        let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(&parent);
+        let folder = folder.on("create", Utf8Path::new("a folder for temporary files"))?;
+        Ok(Self { path: path_of(&folder).unwrap_or_default(), _folder: folder })
+    }
+
+    pub(crate) fn path(&self) -> &Utf8Path {
+        &self.path
     }
 }

@@ -181,6 +181,8 @@ pub(crate) struct Git<'a> {
     dir: &'a Utf8Path,
     env: &'a [(OsString, OsString)],
     index: Option<&'a Utf8Path>,
+    /// The folder of objects, if it is not the repository's, and the file that lists the commits without history in it.
+    objects: Option<(&'a Utf8Path, &'a Utf8Path)>,
     /// The git folder to use for a folder without a `.git` of its own.
     git_dir: Option<&'a Utf8Path>,
     cancel: Option<&'a Cancel>,
@@ -204,6 +206,7 @@ impl<'a> Git<'a> {
             dir,
             env,
             index: None,
+            objects: None,
             git_dir: None,
             limit: None,
             cancel: None,
@@ -264,6 +267,11 @@ impl<'a> Git<'a> {
     /// The same with another index than the user's.
     pub(crate) fn with_index(self, index: &'a Utf8Path) -> Self {
         Self { index: Some(index), ..self }
+    }
+
+    /// The same with the objects in this folder alone, and a file that lists the commits without history.
+    pub(crate) fn with_objects(self, folder: &'a Utf8Path, shallow: &'a Utf8Path) -> Self {
+        Self { objects: Some((folder, shallow)), ..self }
     }
 
     /// The same for commits with this author; the user's own identity if none.
@@ -349,10 +357,14 @@ impl<'a> Git<'a> {
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }
-        let tool = match self.index {
-            Some(index) => tool.with("GIT_INDEX_FILE", index),
-            None => tool,
-        };
+        let (objects, shallow) = self.objects.unzip();
+        let of_this_run = [
+            ("GIT_INDEX_FILE", self.index),
+            ("GIT_OBJECT_DIRECTORY", objects),
+            ("GIT_SHALLOW_FILE", shallow),
+        ];
+        let of_this_run = of_this_run.into_iter().filter_map(|(name, path)| Some((name, path?)));
+        let tool = of_this_run.fold(tool, |tool, (name, path)| tool.with(name, path));
         let author = self.author.into_iter().flat_map(|author| AUTHOR.iter().zip(&author.0));
         Ok(author.fold(tool, |tool, (name, value)| tool.with(name, value)))
     }

@@ -3,7 +3,11 @@
 //! A commit is made from a private index, so that a hook, a failure or a kill in between leaves the user's unchanged.
 //! Meanwhile `index.lock` is held, as `git commit -a` holds it: no other git can stage anything in between. The lock
 //! contains the loop's id, so that a loop that was killed while holding it does not lock out itself and the user.
+//!
+//! An index says of each file how it looked when it was read, and git does not read a file again that still looks so. An
+//! agent can write that: a candidate is made from an index whose file attributes git wrote for Refrain alone.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -13,6 +17,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::{FileStamp, LARGEST, remove, seen};
+use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
 /// The start of a loop's lock; the loop's id and a line break follow. An index starts with `DIRC` instead.
@@ -38,6 +43,30 @@ fn copy_regular(path: &Utf8Path, copy: &Utf8Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Copies an index with its modification time: git rereads files that are not older than their index, because they may have
+/// been written in the same clock tick.
+fn copy_with_time(path: &Utf8Path, stamp: FileStamp, copy: &Utf8Path) -> Result<(), GitError> {
+    copy_regular(path, copy).on("copy", path)?;
+    match stamp {
+        Some((_, _, seconds, nanoseconds, ..)) => set_modified(copy, seconds, nanoseconds).on("write", copy),
+        None => Ok(()),
+    }
+}
+
+/// Lists the entries of an index: `tag mode object stage TAB path`.
+const ENTRIES: &[&str] = &["ls-files", "--stage", "-v", "-z"];
+
+/// The records of [`ENTRIES`], by path: a conflict has several.
+fn by_path(printed: &[u8]) -> BTreeMap<&[u8], Vec<&[u8]>> {
+    let mut entries: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for record in printed.split(|byte| *byte == 0) {
+        if let Some(tab) = memchr::memchr(b'\t', record) {
+            entries.entry(&record[tab + 1..]).or_default().push(record);
+        }
+    }
+    entries
+}
+
 /// Removes the lock of a private index, which only a killed git leaves: no other process knows the path.
 pub(crate) fn unlock_private(index: &Utf8Path) -> Result<(), GitError> {
     remove(&Utf8PathBuf::from(format!("{index}.lock")))
@@ -60,27 +89,71 @@ impl Index {
     }
 
     /// Copies it, if it exists. Returns its stamp before.
-    ///
-    /// The copy keeps the modification time: git rereads files that are not older than their index, because they may
-    /// have been written in the same clock tick.
     pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<FileStamp, GitError> {
         unlock_private(copy)?;
-        let seen = self.seen();
-        match copy_regular(&self.path, copy) {
-            Ok(()) => {
-                if let Some((_, _, seconds, nanoseconds, ..)) = seen {
-                    set_modified(copy, seconds, nanoseconds).on("write", copy)?;
+        let seen = self.bounded()?;
+        match seen {
+            Some(_) => copy_with_time(&self.path, seen, copy)?,
+            None => remove(copy)?,
+        }
+        Ok(seen)
+    }
+
+    /// Gives the entries of this index, but not their file attributes, to a private one, whose own attributes are kept
+    /// for the entries that it has already. Returns the stamp of this index before.
+    pub(crate) fn entries_to(&self, git: Git<'_>, private: &Utf8Path) -> Result<FileStamp, GitError> {
+        unlock_private(private)?;
+        let seen = self.bounded()?;
+        let theirs = git.output(ENTRIES, &[])?;
+        let git = git.with_index(private);
+        let ours = match git.output(ENTRIES, &[]) {
+            // Cut off by a power loss.
+            Err(GitError::Failed { .. }) => remove(private).map(|()| Vec::new())?,
+            printed => printed?,
+        };
+        let (theirs, ours) = (by_path(&theirs), by_path(&ours));
+        let is_other = |path: &&[u8]| theirs.get(path) != ours.get(path);
+        let (mut gone, mut there, mut skipped, mut assumed) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (path, records) in ours.iter().filter(|(path, _)| is_other(path)) {
+            let object = records[0].split(|byte| *byte == b' ').nth(2).unwrap_or_default();
+            gone.extend([b"0 ", object, b"\t", path, b"\0"].concat());
+        }
+        for (path, records) in theirs.iter().filter(|(path, _)| is_other(path)) {
+            there.extend(records.iter().flat_map(|record| [&record[2..], b"\0"].concat()));
+            let tag = records[0][0];
+            for (list, has_flag) in
+                [(&mut skipped, tag.eq_ignore_ascii_case(&b'S')), (&mut assumed, tag.is_ascii_lowercase())]
+            {
+                if has_flag {
+                    list.extend([path, b"\0".as_slice()].concat());
                 }
-                Ok(seen)
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => match fs::remove_file(copy) {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("take away", copy),
-                _ => Ok(None),
-            },
-            Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+        }
+        if gone.is_empty() && there.is_empty() {
+            return Ok(seen);
+        }
+        // Removed entries first: a file may have become a folder.
+        git.output(["update-index", "-z", "--index-info"], &[gone, there].concat())?;
+        for (flag, paths) in [("--skip-worktree", skipped), ("--assume-unchanged", assumed)] {
+            if !paths.is_empty() {
+                git.output(["update-index", flag, "-z", "--stdin"], &paths)?;
+            }
+        }
+        // It reads each file whose attributes are unknown; its exit code says whether some differ.
+        git.run(["update-index", "-q", "--refresh"], &[])?;
+        Ok(seen)
+    }
+
+    /// Its stamp, if it exists; an error if it is no regular file of a plausible size.
+    fn bounded(&self) -> Result<FileStamp, GitError> {
+        match refrain_files::open_regular(&self.path).and_then(|file| file.metadata()) {
+            Ok(meta) if meta.len() > LARGEST => {
                 Err(GitError::LargeIndex { path: self.path.clone(), most: LARGEST })
             }
-            Err(error) => Err(error).on("copy", &self.path),
+            Ok(_) => Ok(self.seen()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).on("read", &self.path),
         }
     }
 
@@ -143,19 +216,15 @@ impl IndexLock<'_> {
         self.index.copy_to(copy).map(|_| ())
     }
 
-    /// Replaces the index by moving `other` there, and releases the lock. It is one rename, so there is always a
-    /// complete index. It is not synced, as git's is not: after a power loss `git reset` recreates it.
+    /// Replaces the index by a copy of `other`, and releases the lock. It is one rename, so there is always a complete
+    /// index. It is not synced, as git's is not: after a power loss `git reset` recreates it.
     pub(crate) fn replace_with(self, other: &Utf8Path) -> Result<(), GitError> {
         let Index { path, .. } = self.index;
-        if let Ok(meta) = fs::metadata(path) {
-            fs::set_permissions(other, meta.permissions()).on("write", other)?;
-        }
-        // On the same disk unless the loop's folder is elsewhere.
-        if fs::rename(other, path).is_ok() {
-            return Ok(());
-        }
         let beside = path.with_extension("refrain");
-        fs::copy(other, &beside).on("write", &beside)?;
+        copy_with_time(other, seen(other), &beside)?;
+        if let Ok(meta) = fs::metadata(path) {
+            fs::set_permissions(&beside, meta.permissions()).on("write", &beside)?;
+        }
         fs::rename(&beside, path).on("replace", path)
     }
 }

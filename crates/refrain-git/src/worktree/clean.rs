@@ -107,7 +107,7 @@ impl Repository {
             (refs.join(), files)
         });
         files?;
-        integrity::verify_checkout(git, Checkout { tree: &tree, folder, top, kept })?;
+        integrity::verify_checkout(git, Checkout { repository: self, tree: &tree, folder, top, kept })?;
         let refs = refs.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))?;
         clean_git::make(self, git, (folder, index), (head, request.tree, refs))?;
         if folder.join(".gitmodules").symlink_metadata().is_ok() {

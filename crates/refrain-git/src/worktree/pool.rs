@@ -305,7 +305,10 @@ impl Repository {
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", head.as_str(), request.at.as_str()];
         let done = self.git().until(request.cancel).run(SETTINGS.iter().copied().chain(read), &[])?;
         // Files in the way are ignored or newer than the last look: no process works here, so they are overwritten.
-        if done.status.success() { Ok(()) } else { self.reset(request.at, request.cancel) }
+        match done.status.success() {
+            true => self.verify_new_files(self.git().until(request.cancel), self.root(), request.at),
+            false => self.reset(request.at, request.cancel),
+        }
     }
 
     /// Makes it contain the commit's files and no others, except ignored ones.
@@ -316,7 +319,9 @@ impl Repository {
 
     fn fill(&self, at: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
         let read = ["read-tree", "--reset", "-u", "--no-recurse-submodules", at.as_str()];
-        self.git().until(cancel).output(SETTINGS.iter().copied().chain(read), &[]).map(drop)
+        let git = self.git().until(cancel);
+        git.output(SETTINGS.iter().copied().chain(read), &[])?;
+        self.verify_new_files(git, self.root(), at)
     }
 
     /// The files are written: sets the branch and the head, and removes the note.

@@ -11,6 +11,8 @@ use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use rustix::fs::Access;
 
+use crate::candidate::folder_snapshot::FolderSnapshot;
+use crate::candidate::integrity::{Checkout, verify_checkout};
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::text;
 use crate::plumbing::git::Git;
@@ -52,12 +54,24 @@ impl Repository {
         let there = named(&path.join(".git")).map(|git_dir| self.beside(path, git_dir));
         let git = there.as_ref().unwrap_or(self).git().inside(path);
         git.output(["reset", "--hard", "--quiet", "--no-recurse-submodules"], &[])?;
+        self.verify_new_files(git, path, head)?;
         if let Some(locked) = named(&path.join(".git")).map(|dir| dir.join(LOCKED)) {
             fs::remove_file(&locked).on("remove", &locked)?;
         }
         let nothing = "0".repeat(head.as_str().len());
         let hook = ["hook", "run", "--ignore-missing", "post-checkout", "--", &nothing, head.as_str(), "1"];
         git.with_hooks().output(hook, &[]).map(drop)
+    }
+
+    /// Checks that the files which git has just written in a worktree are those of a commit.
+    pub(crate) fn verify_new_files(
+        &self,
+        git: Git<'_>,
+        folder: &Utf8Path,
+        commit: &Oid,
+    ) -> Result<(), GitError> {
+        let (tree, kept) = (self.tree_by(git, commit)?, FolderSnapshot::default());
+        verify_checkout(git, Checkout { repository: self, tree: &tree, folder, top: folder, kept: &kept })
     }
 }
 

@@ -20,8 +20,8 @@ use refrain_core::spec::Millis;
 use refrain_core::text::{printable, thousands};
 use refrain_engine::ladder;
 
-pub(crate) use self::end_card::EndFacts;
 use self::end_card::end_card;
+pub(crate) use self::end_card::{EndFacts, next_commands};
 use self::header::header;
 use crate::render::phrase;
 use crate::render::{commits, gates, progress, publication};

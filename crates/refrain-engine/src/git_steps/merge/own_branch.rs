@@ -4,7 +4,7 @@ use refrain_core::git::Oid;
 use refrain_core::plan::{Stage, TaskId, TaskRef};
 use refrain_core::{LoopId, LoopState};
 use refrain_git::{MergeRequest, MergeResult};
-use refrain_store::journal;
+use refrain_store::{LoopDir, journal};
 
 use crate::git_steps::differences::Index;
 use crate::git_steps::repository::{self, marked};
@@ -39,12 +39,21 @@ impl Service {
         }
     }
 
-    /// None if the loop has no branch of its own here, or that is checked out here. That of a task is its plan's.
+    /// What has become of the own branch of this loop, as [`Service::branch_state_of`] finds it.
     pub fn branch_state(&self, id: &LoopId) -> Result<Option<OwnBranch>, EngineError> {
         let dir = self.locate(id)?.dir;
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
+        self.branch_state_of(&dir, &state)
+    }
+
+    /// None if the loop has no branch of its own here, or that is checked out here. That of a task is its plan's.
+    pub fn branch_state_of(
+        &self,
+        dir: &LoopDir,
+        state: &LoopState,
+    ) -> Result<Option<OwnBranch>, EngineError> {
         let (spec, git) = (&state.spec, &state.git);
-        if let Some(task) = self.task_branch(&state).filter(|_| self.copy.is_none()) {
+        if let Some(task) = self.task_branch(state).filter(|_| self.copy.is_none()) {
             let repository = repository::open(&self.project.worktree, &marked(&self.host.env, spec), spec)?;
             return Ok(match repository.branch_head(&task.branch)? {
                 None if task.landed.is_some() => Some(OwnBranch::Landed(task.plan)),
@@ -55,7 +64,7 @@ impl Service {
         let repository = repository::open(&self.project.worktree, &marked(&self.host.env, spec), spec)?;
         let at = repository.branch_head(branch)?;
         if at.is_none() {
-            if let Some(reference) = self.discarded(id) {
+            if let Some(reference) = self.discarded(&spec.id) {
                 return Ok(Some(OwnBranch::Discarded(reference)));
             }
             if state.has_lost_branch() {

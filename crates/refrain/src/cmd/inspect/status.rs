@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::r#loop::{Outcome, QueuedRequest};
+use refrain_core::r#loop::{LoopState, Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
 use refrain_core::view::{Status, Tone};
@@ -13,7 +13,7 @@ use refrain_formats::mirror::{ForeignLoop, LoopPhase, PromiseWords};
 use super::selection::Selection;
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::status_text::{self, Art};
-use crate::render::event_text::{clock, words};
+use crate::render::event_text::{clock, next_commands, words};
 use crate::render::phrase::Row;
 use crate::render::{commits, gates, phrase};
 use crate::{out, values};
@@ -74,9 +74,10 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
         Ok(ByKind::Plan(status)) if json => out::print_json(&status)?,
         Ok(ByKind::Loop((found, state, status))) => {
             // A loop that runs is at work on it; what git cannot say is not shown.
-            let own = || service.branch_state(&status.id).ok().flatten();
+            let own = || service.branch_state_of(&found.dir, &state).ok().flatten();
             let own = status.has_stopped().then(own).flatten();
             let facts = Facts {
+                next: next(&state, &status, own.as_ref()),
                 goal: goal(&state.spec),
                 branch: branch(&status, state.spec.git.new_branch().is_some(), own),
                 failure: last_failure(service, &status),
@@ -100,6 +101,8 @@ fn no_status_object(found: &ForeignLoop, file: &Utf8Path) -> RequestError {
 
 /// What the status of a loop does not say.
 struct Facts {
+    /// What to type next.
+    next: String,
     goal: String,
     /// Its branch, and what has become of it.
     branch: String,
@@ -109,6 +112,23 @@ struct Facts {
     left_out: String,
     /// Its own worktree was never made.
     lacks_worktree: bool,
+}
+
+/// What the loop needs; after its end, what to do with its work.
+fn next(state: &LoopState, status: &Status, own: Option<&OwnBranch>) -> String {
+    if let Some(needs) = &status.needs {
+        return needs.clone();
+    }
+    if state.ended.is_none() {
+        return String::new();
+    }
+    let (has_changes, is_merged) = match own {
+        Some(OwnBranch::Open) => (true, false),
+        Some(OwnBranch::Merged { .. } | OwnBranch::Landed(_)) => (true, true),
+        Some(OwnBranch::Empty | OwnBranch::Discarded(_) | OwnBranch::Gone) => (false, false),
+        None => (state.git.base.is_some(), true),
+    };
+    next_commands(state, status, has_changes, is_merged)
 }
 
 /// A loop of another system, one fact a line.
@@ -185,7 +205,7 @@ fn queued(status: &Status) -> impl Iterator<Item = Row> {
 fn text(
     status: &Status,
     found: &LoopLocation,
-    Facts { goal, branch, failure, left_out, lacks_worktree }: Facts,
+    Facts { next, goal, branch, failure, left_out, lacks_worktree }: Facts,
     width: Option<usize>,
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
@@ -199,7 +219,7 @@ fn text(
         Row::exact("loop", status.id.to_string()),
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
         Row::prose("question", status.question.clone().unwrap_or_default()).with_tone(Tone::Attention),
-        Row::exact("next", status.needs.clone().unwrap_or_default()),
+        Row::exact("next", next),
     ];
     rows.extend(queued(status));
     rows.extend([

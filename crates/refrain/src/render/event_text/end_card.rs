@@ -49,10 +49,7 @@ pub(super) fn end_card(
                 .to_owned()
         }
         Some(needs) => needs.clone(),
-        None => {
-            let can_merge = has_own_branch && state.git.kept.is_none() && merged_into.is_none();
-            next(&status, *has_changes, can_merge, &how_to_merge(state))
-        }
+        None => next_commands(state, &status, *has_changes, merged_into.is_some()),
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
     let late = is_paused_too_late(state)
@@ -102,12 +99,18 @@ fn how_to_merge(state: &LoopState) -> String {
     format!("git switch {} && refrain merge {id}", onto.unwrap_or("-".into()))
 }
 
-/// At most three commands for what a person does with a loop that needs nothing.
-fn next(status: &Status, has_changes: bool, can_merge: bool, merge: &str) -> String {
-    let id = &status.id;
+/// At most three commands for what a person does with an ended loop that needs nothing.
+pub(crate) fn next_commands(
+    state: &LoopState,
+    status: &Status,
+    has_changes: bool,
+    is_merged: bool,
+) -> String {
+    let (id, merge) = (&status.id, how_to_merge(state));
+    let can_merge = state.spec.git.new_branch().is_some() && state.git.kept.is_none() && !is_merged;
     let mut next = match (has_changes && can_merge, status.verification()) {
         (true, Verification::Verified) => {
-            vec![format!("refrain diff {id}"), merge.to_owned(), format!("refrain report {id}")]
+            vec![format!("refrain diff {id}"), merge, format!("refrain report {id}")]
         }
         (true, Verification::Unverified) => {
             vec![
