@@ -1,7 +1,7 @@
 //! Paths that `git add` does not make: an agent can write them into a tree, and no checkout can have them.
 
 use refrain_core::git::{Oid, RepoPath};
-use refrain_git::GitError;
+use refrain_git::{GitError, MergeRequest};
 use rstest::rstest;
 
 use crate::place::TestRepository;
@@ -32,9 +32,20 @@ fn commit_with_name(place: &TestRepository, name: &[u8]) -> Oid {
 #[case::terminal("../\u{1b}[31mred")]
 fn a_path_that_no_checkout_can_have_is_named(#[case] name: &str) {
     let place = TestRepository::new();
-    let commit = commit_with_name(&place, name.as_bytes());
+    let base = place.head();
+    place.git(&["commit", "-q", "--allow-empty", "-m", "Other"]);
+    let tip = place.head();
+    let work = commit_with_name(&place, name.as_bytes());
     let repository = place.repository();
-    for error in [repository.verify_tree(&commit, None).unwrap_err(), repository.survey().unwrap_err()] {
+    let index = place.top().join("index");
+    let request =
+        MergeRequest { base: &base, tip: &tip, work: &work, except: &[], index: &index, cancel: None };
+    let errors = [
+        repository.verify_tree(&work, None).unwrap_err(),
+        repository.survey().unwrap_err(),
+        repository.merge(request).unwrap_err(),
+    ];
+    for error in errors {
         let shown = RepoPath::from_bytes(name.as_bytes()).to_string();
         assert!(matches!(&error, GitError::BadPath(path) if *path == shown), "{error:?}");
     }
