@@ -211,6 +211,14 @@ pub enum GitError {
 }
 
 impl GitError {
+    /// The same where git failed to list the files of a tree, or of the tree of a commit.
+    pub(crate) fn of_tree(self, treeish: &Oid) -> Self {
+        match self {
+            Self::Failed { said, .. } => Self::BadTree { of: treeish.short().to_owned(), said },
+            error => error,
+        }
+    }
+
     /// Whether objects are to blame that an agent may have made without git: only what has them is hindered.
     pub fn is_of_objects(&self) -> bool {
         matches!(self, Self::ForgedObject(_) | Self::BadPath(_) | Self::BadTree { .. })
