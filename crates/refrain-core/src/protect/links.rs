@@ -19,7 +19,14 @@ pub struct OutsideLink {
 
 impl fmt::Display for OutsideLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is a symbolic link out of the worktree, to {}", self.path, printable(&self.target))
+        let Self { path, target } = self;
+        // What Refrain omits lies inside: a checkout of the tree lacks it all the same.
+        let what = if leads_out(&path.to_bytes(), target.as_bytes()) {
+            "is a symbolic link out of the worktree, to"
+        } else {
+            "is a symbolic link to what no commit has:"
+        };
+        write!(f, "{path} {what} {}", printable(target))
     }
 }
 

@@ -32,13 +32,13 @@ pub(crate) struct Checkout<'a> {
 }
 
 /// An entry of an index or a tree.
-#[derive(Clone, Copy)]
-struct Entry<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
     /// A sparse checkout omits it.
     is_skipped: bool,
-    mode: &'a [u8],
-    object: &'a str,
-    path: &'a [u8],
+    pub(crate) mode: &'a [u8],
+    pub(crate) object: &'a str,
+    pub(crate) path: &'a [u8],
 }
 
 impl Entry<'_> {
@@ -48,6 +48,11 @@ impl Entry<'_> {
             b"" => self.object.to_owned(),
             path => RepoPath::from_bytes(path).to_string(),
         }
+    }
+
+    /// The line of [`stage::info`] for it.
+    pub(crate) fn line(&self) -> Vec<u8> {
+        [self.mode, b" ", self.object.as_bytes(), b"\t", self.path, b"\0"].concat()
     }
 }
 
@@ -102,9 +107,7 @@ fn unlike_stored<'a>(
         return Ok(None);
     }
     let scratch = ScratchFolder::new()?;
-    let line =
-        |entry: &Entry<'_>| [entry.mode, b" ", entry.object.as_bytes(), b"\t", entry.path, b"\0"].concat();
-    let lines: Vec<_> = entries.iter().flat_map(line).collect();
+    let lines: Vec<_> = entries.iter().flat_map(Entry::line).collect();
     // Most are stored as their object says. A conversion that cannot be undone leaves few others.
     let differing = differing(git, &scratch.path().join("index"), &lines)?;
     let others: Vec<_> = entries.iter().filter(|entry| differing.contains(entry.path)).collect();
@@ -112,7 +115,14 @@ fn unlike_stored<'a>(
         return Ok(None);
     }
     let names = others.iter().map(|entry| entry.object.to_owned()).collect();
-    let objects = VerifiedObjects::named(git, &checkout.repository.objects(), &names)?;
+    let objects = VerifiedObjects::named(git, &checkout.repository.objects(), &names);
+    let objects = objects.map_err(|error| match error {
+        GitError::ForgedObject(name) => {
+            let file = others.iter().find(|entry| entry.object == name);
+            GitError::ForgedObject(file.map_or(name, |entry| entry.name()))
+        }
+        error => error,
+    })?;
     for entry in others {
         let path = OsStr::from_bytes(entry.path);
         let mut named = OsString::from("--path=");
@@ -147,7 +157,7 @@ fn file_name(path: &Path) -> std::io::Result<Option<Oid>> {
     }
 }
 
-fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
+pub(crate) fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
     [&["--no-replace-objects", "ls-tree", "-z", "--full-tree"], how, &[tree.as_str()]].concat()
 }
 
@@ -194,7 +204,7 @@ fn verify_objects(git: Git<'_>, objects: &[(&str, Entry<'_>)]) -> Result<(), Git
 }
 
 /// Reads the output of `git ls-files -t --stage -z` or `git ls-tree -z`.
-fn entries<'a>(printed: &'a [u8], command: &'static str) -> Result<Vec<Entry<'a>>, GitError> {
+pub(crate) fn entries<'a>(printed: &'a [u8], command: &'static str) -> Result<Vec<Entry<'a>>, GitError> {
     let records = printed.split(|byte| *byte == 0).filter(|record| !record.is_empty());
     let entry = |record: &'a [u8]| {
         // `mode kind object`, or `tag mode object stage`.
