@@ -81,7 +81,7 @@ pub(crate) fn restrict(policy: &Policy) -> io::Result<()> {
     let mut rules = Rules { ruleset: ruleset().map_err(io::Error::other)? };
     let all = AccessFs::from_all(NEEDED);
     let read = AccessFs::ReadFile | AccessFs::Execute;
-    let written = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    let written = all & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::MakeSock);
     // The names of files are seen everywhere, so that a program can find its way.
     rules.add("/".into(), AccessFs::ReadDir.into())?;
     let hidden: Vec<Utf8PathBuf> = policy.hide.iter().cloned().chain(["/dev".into()]).collect();
@@ -90,7 +90,8 @@ pub(crate) fn restrict(policy: &Policy) -> io::Result<()> {
         rules.add(path, read)?;
     }
     for path in &policy.write {
-        rules.add(path, written)?;
+        let has_sockets = program::may_hold_sockets(policy, path);
+        rules.add(path, if has_sockets { written | AccessFs::MakeSock } else { written })?;
     }
     for path in DEVICES {
         rules.add(path.into(), written & !AccessFs::Execute)?;

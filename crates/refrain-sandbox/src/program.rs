@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use landlock::{
     ABI, Access, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
 };
@@ -32,7 +32,7 @@ pub(crate) fn start(plan: Plan, stdin: OwnedFd, writable: &[Utf8PathBuf]) -> io:
         return Err(io::Error::other("it has no program"));
     };
     std::env::set_current_dir(&plan.dir)?;
-    limit(writable, plan.policy.processes)?;
+    limit(&plan.policy, writable)?;
     #[expect(clippy::disallowed_methods, reason = "it starts the program")]
     let child = Command::new(program).args(args).env_clear().envs(plan.env).stdin(Stdio::from(stdin)).spawn();
     Ok(child.map_err(|error| not_started(program, &error)))
@@ -44,16 +44,16 @@ fn not_started(program: &str, error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE }
 }
 
-fn limit(writable: &[Utf8PathBuf], processes: u32) -> io::Result<()> {
+fn limit(policy: &Policy, writable: &[Utf8PathBuf]) -> io::Result<()> {
     system::close_others_on_exec()?;
     // Mounts that do not hold would be worse than none: nothing may run as if they did.
     if !rustix::fs::statvfs("/")?.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Err(io::Error::other("its root is not read-only"));
     }
-    limit_processes(u64::from(processes))?;
+    limit_processes(u64::from(policy.processes))?;
     limit_cores()?;
     rustix::thread::set_no_new_privs(true)?;
-    write_only(writable).map_err(io::Error::other)?;
+    write_only(policy, writable).map_err(io::Error::other)?;
     filter::apply()
 }
 
@@ -121,16 +121,28 @@ fn limit_to_files(policy: &Policy) -> io::Result<()> {
 }
 
 /// The second layer: the same list as the mounts, as far as this kernel has it.
-fn write_only(writable: &[Utf8PathBuf]) -> Result<(), RulesetError> {
+fn write_only(policy: &Policy, writable: &[Utf8PathBuf]) -> Result<(), RulesetError> {
     let abi = ABI::V6;
     let writes = AccessFs::from_write(abi) & !AccessFs::IoctlDev;
     let mut ruleset = Ruleset::default().handle_access(writes)?.scope(Scope::from_all(abi))?.create()?;
     for path in writable {
         // A folder that is hidden in the sandbox cannot be opened, and needs no rule.
         let Ok(opened) = PathFd::new(path) else { continue };
-        let accesses = if path.is_dir() { writes } else { writes & AccessFs::from_file(abi) };
+        let mut accesses = if path.is_dir() { writes } else { writes & AccessFs::from_file(abi) };
+        if !may_hold_sockets(policy, path) {
+            accesses &= !AccessFs::MakeSock;
+        }
         ruleset = ruleset.add_rule(PathBeneath::new(opened, accesses))?;
     }
     ruleset.restrict_self()?;
     Ok(())
+}
+
+/// Whether no process in another sandbox sees this written folder. In others two programs could meet at a socket, and one
+/// hand the other a folder of its own that the other does not see, or may not write.
+pub(crate) fn may_hold_sockets(policy: &Policy, folder: &Utf8Path) -> bool {
+    let is_hidden_elsewhere = || policy.hide.iter().any(|hidden| folder.starts_with(hidden));
+    policy.private.iter().chain(&policy.caches).any(|own| own == folder)
+        || policy.temporary.as_deref() == Some(folder)
+        || is_hidden_elsewhere()
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -98,6 +98,7 @@ pub(crate) const ATTEMPTS: &[(&str, Outcome, Option<Outcome>)] = &[
     ("unmount-mask", Refused, Some(Refused)),
     ("type-into-terminal", Refused, Some(Refused)),
     ("lease-of-bashrc", Refused, Some(Refused)),
+    ("socket-in-git", Refused, Some(Refused)),
     ("open-disk", Refused, Some(Refused)),
     ("core-pattern", Refused, Some(Refused)),
     ("dump-core", Refused, Some(Refused)),
@@ -362,6 +363,8 @@ fn attempt(name: &str, home: &Utf8Path, port: u16) -> io::Result<()> {
             let (command, lease) = (libc::F_SETLEASE as usize, libc::F_WRLCK.unsigned_abs() as usize);
             call(libc::SYS_fcntl, [fd, command, lease, 0, 0]).map(drop)
         }
+        // Another sandbox could be handed a folder there.
+        "socket-in-git" => UnixListener::bind(git().join("objects/socket")).map(drop),
         // What lies in it would be seen by the next process.
         "rename-around-hidden" => fs::rename("conf", "moved"),
         "mode-of-device" => fs::set_permissions("/dev/null", fs::Permissions::from_mode(0o666)),
