@@ -57,16 +57,16 @@ impl Repository {
             let target = content(git, object)?;
             // It may point outside through another link.
             let real = top.as_ref().zip(fs::canonicalize(self.on_disk(path)).ok());
-            let is_elsewhere = match &real {
-                Some((top, real)) => match real.strip_prefix(top) {
-                    Ok(inside) => is_in_no_commit(git, &listed, inside)?,
-                    Err(_) => true,
-                },
-                None => false,
+            let inside = real.as_ref().map(|(top, real)| real.strip_prefix(top).ok());
+            let (is_outside, inside) = match inside {
+                _ if leads_out(path, &target) => (true, false),
+                Some(None) => (true, false),
+                Some(Some(inside)) => (false, is_in_no_commit(git, &listed, inside)?),
+                None => (false, false),
             };
-            if leads_out(path, &target) || is_elsewhere {
+            if is_outside || inside {
                 let target = String::from_utf8_lossy(&target).into_owned();
-                outside.push(OutsideLink { path: RepoPath::from_bytes(path), target });
+                outside.push(OutsideLink { path: RepoPath::from_bytes(path), target, inside });
             }
         }
         Ok(outside)

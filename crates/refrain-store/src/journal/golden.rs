@@ -170,7 +170,11 @@ fn touched() -> Vec<ProtectionBreach> {
             before: Some("/usr/bin/cargo".into()),
             now: None,
         }),
-        ProtectionBreach::Link(OutsideLink { path: path(b"sum.sh"), target: "/home/me/sum.sh".into() }),
+        ProtectionBreach::Link(OutsideLink {
+            path: path(b"sum.sh"),
+            target: "/home/me/sum.sh".into(),
+            inside: false,
+        }),
         ProtectionBreach::Hidden(path(b"src/sum.sh")),
         ProtectionBreach::Unlike(path(b"src/sum.txt")),
         ProtectionBreach::Submodule(LocalCommit { path: path(b"vendor/sum"), commit: oid(4) }),
