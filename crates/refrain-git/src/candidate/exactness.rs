@@ -46,7 +46,7 @@ impl Repository {
     /// Errors: [`GitError::OtherAttributes`] if they were changed outside of the work; [`GitError`] if git fails.
     pub fn unlike_checkout(&self, request: ExactnessRequest<'_>) -> Result<Vec<RepoPath>, GitError> {
         let (git, tree) = (self.git().until(request.cancel), &request.entries.tree);
-        let printed = git.output(list(&["-r"], tree), &[])?;
+        let printed = git.output(list(tree), &[])?;
         let files = entries(&printed, "ls-tree")?;
         let mut converted = self.converted(&files, request)?;
         if converted.is_empty() {
@@ -71,8 +71,8 @@ impl Repository {
         if converted.is_empty() {
             return Ok(Vec::new());
         }
-        let names = converted.iter().map(|entry| entry.object.to_owned()).collect();
-        let objects = VerifiedObjects::named(git, &self.objects(), &names)?;
+        let names = converted.iter().map(|entry| (entry.object.to_owned(), entry.name())).collect();
+        let objects = VerifiedObjects::named(self, git, &names)?;
         let mut unlike = Vec::new();
         for entry in converted {
             let path = OsStr::from_bytes(entry.path);
