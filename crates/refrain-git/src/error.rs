@@ -192,8 +192,8 @@ pub enum GitError {
         "{0} is no regular file, and git would wait for it; remove it and put the file back (`git reset` writes a new index)"
     )]
     NoFile(Utf8PathBuf),
-    /// What a git that took long was found to wait for; printable.
-    #[error("{0} is a FIFO or a device, and git waits for it for ever: an agent may have made it; remove it")]
+    /// Why a git takes long, as it was found; printable.
+    #[error("{0}")]
     Waits(String),
     #[error("{0} is a symbolic link that leads out of the git folder, and git would write there; remove it")]
     Link(Utf8PathBuf),

@@ -20,7 +20,9 @@ mod survey;
 mod version;
 mod worktree;
 
+pub use candidate::exactness::ExactnessRequest;
 pub use candidate::folder_snapshot::FolderSnapshot;
+pub use candidate::links::NewEntries;
 pub use candidate::protect::{ProtectRequest, Touches};
 pub use candidate::tree::TreeRequest;
 pub use candidate::work::WorkSnapshot;

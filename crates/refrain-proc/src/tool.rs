@@ -46,7 +46,7 @@ pub enum ToolError {
     #[error("{command} was cancelled")]
     Cancelled { command: String },
     /// Its lookout found what it waits for.
-    #[error("{command} waits for {by}")]
+    #[error("{command} takes long: {by}")]
     Blocked { command: String, by: String },
     #[error("{command} printed more than {} MiB", .most >> 20)]
     TooMuch {

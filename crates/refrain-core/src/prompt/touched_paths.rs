@@ -26,6 +26,10 @@ pub(crate) fn describe_touched_paths(
         "links lead out of the worktree"
     } else if are_all(|one| matches!(one, ProtectionBreach::Hidden(_))) {
         "git is configured to pass over changes"
+    } else if are_all(|one| matches!(one, ProtectionBreach::Unlike(_))) {
+        "files differ from what a commit of them holds"
+    } else if are_all(|one| matches!(one, ProtectionBreach::Submodule(_))) {
+        "no commit holds the files of a repository in the repository"
     } else {
         "you changed what is protected"
     };

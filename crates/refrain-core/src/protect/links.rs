@@ -8,18 +8,26 @@ use serde::{Deserialize, Serialize};
 use crate::git::RepoPath;
 use crate::text::printable;
 
-/// A link of the candidate that leads out of the worktree.
+/// A link of the candidate that leads out of the worktree, or to what no checkout of the candidate has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutsideLink {
     /// The link.
     pub path: RepoPath,
     /// Its target, as it stands in the link.
     pub target: String,
+    /// It stays inside, and leads to what no commit has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inside: bool,
 }
 
 impl fmt::Display for OutsideLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is a symbolic link out of the worktree, to {}", self.path, printable(&self.target))
+        let Self { path, target, inside } = self;
+        let what = match inside {
+            true => "is a symbolic link to what no commit has:",
+            false => "is a symbolic link out of the worktree, to",
+        };
+        write!(f, "{path} {what} {}", printable(target))
     }
 }
 

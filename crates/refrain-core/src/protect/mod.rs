@@ -12,6 +12,7 @@ mod modules;
 mod parts;
 mod paths;
 mod programs;
+mod submodules;
 
 use std::fmt;
 
@@ -25,6 +26,7 @@ pub use modules::is_compiled_python;
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, Kind, ProtectedPaths, Rule, Violation};
 pub use programs::{OtherProgram, Program, Simple, first_program, programs, simple_commands};
+pub use submodules::LocalCommit;
 
 /// Something that was touched and decides what a proof is worth: no claim over it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +43,10 @@ pub enum ProtectionBreach {
     /// A path whose changes git was told to pass over since the start (`git update-index --skip-worktree` or
     /// `--assume-unchanged`): the tree may hold something else than the worktree.
     Hidden(RepoPath),
+    /// A file whose content a checkout of the tree would not give it: git converts it when it stores it.
+    Unlike(RepoPath),
+    /// A new or other commit of a repository in the repository, which may be nowhere else.
+    Submodule(LocalCommit),
 }
 
 impl fmt::Display for ProtectionBreach {
@@ -50,6 +56,12 @@ impl fmt::Display for ProtectionBreach {
             Self::Part(violation) => violation.fmt(f),
             Self::Program(program) => program.fmt(f),
             Self::Link(link) => link.fmt(f),
+            Self::Submodule(commit) => commit.fmt(f),
+            Self::Unlike(path) => write!(
+                f,
+                "a checkout of {path} would not have its content: git converts it (.gitattributes, core.autocrlf); write it as git \
+                 checks it out, or change the attribute"
+            ),
             Self::Hidden(path) => write!(
                 f,
                 "git is configured to pass over changes of {path}; git update-index --no-skip-worktree and --no-assume-unchanged undo it"

@@ -166,7 +166,9 @@ fn frozen(touched: &ProtectionBreach) -> Option<&RepoPath> {
         | ProtectionBreach::Part(_)
         | ProtectionBreach::Program(_)
         | ProtectionBreach::Link(_)
-        | ProtectionBreach::Hidden(_) => None,
+        | ProtectionBreach::Hidden(_)
+        | ProtectionBreach::Unlike(_)
+        | ProtectionBreach::Submodule(_) => None,
     }
 }
 

@@ -11,6 +11,7 @@ use refrain_core::gate::GateSpec;
 use refrain_core::git::{Oid, RepoPath, subject};
 use refrain_core::memory::goal;
 use refrain_core::plan::{FailedGate, TaskId};
+use refrain_core::protect::LocalCommit;
 use refrain_core::view::{StatusWord, Verification, WaitsFor};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{
@@ -42,6 +43,8 @@ pub struct MergedBranch {
     pub into: Option<String>,
     pub head: Oid,
     pub how: MergeKind,
+    /// The submodules that it has moved or added to a commit of which no remote is known here to have it.
+    pub submodules: Vec<LocalCommit>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -285,7 +288,12 @@ impl Service {
             work;
         let (ours, into) = repository.begin_of_plan()?;
         let merged = |head: &Oid, how| {
-            Ok(Ok(MergedBranch { name: name.clone(), into: into.clone(), head: head.clone(), how }))
+            let submodules = repository
+                .new_entries(Some(&ours), head)
+                .and_then(|entries| repository.local_commits(&entries));
+            let submodules = submodules.unwrap_or_default();
+            let (name, into, head) = (name.clone(), into.clone(), head.clone());
+            Ok(Ok(MergedBranch { name, into, head, how, submodules }))
         };
         let index = Utf8PathBuf::from(format!("{}.merge", dir.index()));
         let why = format!("refrain merge {id}");

@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use camino::Utf8Path;
+use jiff::SignedDuration;
 use refrain_core::AttemptId;
-use refrain_core::git::{Base, Oid, RepoPath};
+use refrain_core::git::{Base, Oid, OmittedPath, RepoPath};
 use refrain_core::r#loop::Proving;
 use refrain_core::protect::{OtherProgram, Program, ProtectedPaths, ProtectionBreach};
-use refrain_git::{GitError, ProtectRequest, Repository, Touches};
+use refrain_git::{ExactnessRequest, GitError, ProtectRequest, Repository, Touches};
 
 use crate::git_steps::repository::Job;
 use crate::git_steps::tool_pins;
@@ -33,7 +34,7 @@ impl Job {
     pub(crate) fn touched(
         &self,
         repository: &Repository,
-        candidate: &Oid,
+        (candidate, omitted): (&Oid, &[OmittedPath]),
     ) -> Result<Vec<ProtectionBreach>, GitError> {
         let mut touched = Vec::new();
         if let Some(base) = &self.state.git.base {
@@ -57,8 +58,16 @@ impl Job {
                     .extend(Program::others(&base.programs, &now).into_iter().map(ProtectionBreach::Program));
             }
         }
-        let began = self.state.git.began.as_ref();
-        touched.extend(repository.outside_links(began, candidate)?.into_iter().map(ProtectionBreach::Link));
+        let entries = repository.new_entries(self.state.git.began.as_ref(), candidate)?;
+        touched.extend(repository.outside_links(&entries)?.into_iter().map(ProtectionBreach::Link));
+        touched.extend(repository.local_commits(&entries)?.into_iter().map(ProtectionBreach::Submodule));
+        // Gates in a clean checkout run on what git stores.
+        if !self.state.spec.clean_checkout {
+            let first = self.state.attempts.first().map(|attempt| attempt.started_at.as_duration());
+            let since = first.map(SignedDuration::unsigned_abs);
+            let request = ExactnessRequest { entries: &entries, since, omitted, cancel: Some(&self.cancel) };
+            touched.extend(repository.unlike_checkout(request)?.into_iter().map(ProtectionBreach::Unlike));
+        }
         for also in self.touched_by_gates(repository)? {
             if !touched.contains(&also) {
                 touched.push(also);

@@ -249,7 +249,7 @@ impl Job {
                 allow_secrets: &spec.git.allow_secrets,
                 cancel: Some(&self.cancel),
             };
-            let (tree, partial) = repository.tree(request)?;
+            let (tree, omitted) = repository.tree_and_rest(request)?;
             // An object that an agent forged would be committed in place of the file that the gates look at.
             repository.verify_tree(&tree, Some(&self.cancel))?;
             let before = self.state.proving().and_then(|proving| proving.candidate.as_ref()?.tree.as_ref());
@@ -257,8 +257,8 @@ impl Job {
                 Some(before) if *before != tree => repository.differing_paths(before, &tree, CHANGED)?,
                 Some(_) | None => Vec::new(),
             };
-            let touched = self.touched(repository, &tree)?;
-            Ok(Event::CandidateTaken { tree: Some(tree), partial, touched, changed })
+            let touched = self.touched(repository, (&tree, &omitted))?;
+            Ok(Event::CandidateTaken { tree: Some(tree), partial: !omitted.is_empty(), touched, changed })
         });
         taken.unwrap_or_else(|error| Event::CandidateRefused {
             error: self.say(&error),

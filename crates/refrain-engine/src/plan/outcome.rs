@@ -70,7 +70,7 @@ impl Service {
         let (ours, into) = repository.begin_of_plan()?;
         if repository.stands_on(&ours, &tip, None)? == tip {
             let (name, how) = (format!("plan {id}"), MergeKind::UpToDate);
-            return Ok(Ok(MergedBranch { name, into, head: ours, how }));
+            return Ok(Ok(MergedBranch { name, into, head: ours, how, submodules: Vec::new() }));
         }
         // What a cancelled plan landed passed its gates, as each landing does.
         let is_verified = status.verification() == Verification::Verified

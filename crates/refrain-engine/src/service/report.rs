@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use camino::Utf8PathBuf;
 use refrain_core::event::Seal;
 use refrain_core::git::Oid;
+use refrain_core::protect::LocalCommit;
 use refrain_core::text::printable;
 use refrain_core::view::report::{
     self, Check, Files, JournalMark, KeptFile, Report, ReportFacts, ReportFile, SealedFile, Subject, Trail,
@@ -213,6 +214,14 @@ impl Case {
                 ),
                 Err(error) => Check::unchecked(Subject::Tree, tree, chain(&error)),
             }
+        }));
+        let entries = proven.and_then(|tree| repository.new_entries(git.began.as_ref(), tree).ok());
+        let submodules =
+            entries.and_then(|entries| repository.local_commits(&entries).ok()).unwrap_or_default();
+        checks.extend(submodules.into_iter().map(|LocalCommit { path, commit }| {
+            let which = format!("its {path} at {}", commit.short());
+            let why = "it is a commit of a repository of its own, and no remote is known here to have it";
+            Check::unchecked(Subject::Tree, which, why)
         }));
         let commits = trail.commits.iter();
         checks.extend(

@@ -30,22 +30,27 @@ pub(crate) struct Checkout<'a> {
 }
 
 /// An entry of an index or a tree.
-#[derive(Clone, Copy)]
-struct Entry<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
     /// A sparse checkout omits it.
     is_skipped: bool,
-    mode: &'a [u8],
-    object: &'a str,
-    path: &'a [u8],
+    pub(crate) mode: &'a [u8],
+    pub(crate) object: &'a str,
+    pub(crate) path: &'a [u8],
 }
 
 impl Entry<'_> {
     /// Its path, or its object if it is no part of another.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self.path {
             b"" => self.object.to_owned(),
             path => RepoPath::from_bytes(path).to_string(),
         }
+    }
+
+    /// The line of [`stage::info`] for it.
+    pub(crate) fn line(&self) -> Vec<u8> {
+        [self.mode, b" ", self.object.as_bytes(), b"\t", self.path, b"\0"].concat()
     }
 }
 
@@ -143,9 +148,7 @@ fn other_than_stored<'a>(
         return Ok(None);
     }
     let scratch = ScratchFolder::new()?;
-    let line =
-        |entry: &Entry<'_>| [entry.mode, b" ", entry.object.as_bytes(), b"\t", entry.path, b"\0"].concat();
-    let lines: Vec<_> = entries.iter().flat_map(line).collect();
+    let lines: Vec<_> = entries.iter().flat_map(Entry::line).collect();
     // Most are stored as their object says. A conversion that cannot be undone leaves few others.
     let differing = differing(git, &scratch.path().join("index"), &lines)?;
     let others: Vec<_> = entries.iter().filter(|entry| differing.contains(entry.path)).collect();
@@ -188,7 +191,7 @@ fn file_name(path: &Path) -> std::io::Result<Option<Oid>> {
     }
 }
 
-fn list(treeish: &Oid) -> [&str; 7] {
+pub(crate) fn list(treeish: &Oid) -> [&str; 7] {
     ["--no-replace-objects", "ls-tree", "-r", "-t", "-z", "--full-tree", treeish.as_str()]
 }
 
@@ -223,7 +226,7 @@ fn verify_objects(git: Git<'_>, objects: &[(&str, Entry<'_>)]) -> Result<(), Git
 }
 
 /// Reads the output of `git ls-files -t --stage -z` or `git ls-tree -z`.
-fn entries<'a>(printed: &'a [u8], command: &'static str) -> Result<Vec<Entry<'a>>, GitError> {
+pub(crate) fn entries<'a>(printed: &'a [u8], command: &'static str) -> Result<Vec<Entry<'a>>, GitError> {
     let records = printed.split(|byte| *byte == 0).filter(|record| !record.is_empty());
     let entry = |record: &'a [u8]| {
         // `mode kind object`, or `tag mode object stage`.

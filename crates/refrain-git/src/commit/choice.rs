@@ -166,7 +166,8 @@ fn sort_large(
     Ok(())
 }
 
-fn filtered<'p>(
+/// Those of the paths that a filter of the user changes.
+pub(crate) fn filtered<'p>(
     repository: &Repository,
     git: Git<'_>,
     paths: impl Iterator<Item = &'p [u8]>,

@@ -1,5 +1,6 @@
-//! Finds the FIFO or device on which git blocks: an agent can put one in the place of a file that git opens. It is looked for
-//! only when a git takes long, as that reads all folders.
+//! Finds the file because of which git takes long: a FIFO or device that an agent put in the place of a file that git opens,
+//! or rules with so many wildcards that comparing one path takes minutes. It is looked for only when a git takes long, as
+//! that reads all folders.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,15 +8,26 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
+use refrain_core::text::printable;
 
 /// The files of a worktree that git opens, in each of its folders.
 const OPENED: [&str; 4] = [".gitignore", ".gitattributes", ".gitmodules", ".mailmap"];
 
+/// The files of patterns: those in a worktree, and git's own.
+const RULES: [&str; 4] = [".gitignore", ".gitattributes", "exclude", "attributes"];
+
 /// How many files and folders are looked at.
 const MOST: usize = 2_000_000;
 
-/// A file in `worktree` or in the git folders on which git would block.
-pub(crate) fn find(worktree: &Utf8Path, git_folders: &[&Utf8Path]) -> Option<PathBuf> {
+/// The longest file of patterns, in bytes.
+const LONGEST: u64 = 8 << 20;
+
+/// How many wildcards a pattern may have, and all patterns of a file: people need a few.
+const MOST_IN_A_LINE: usize = 20;
+const MOST_IN_A_FILE: usize = 20_000;
+
+/// The file in `worktree` or in the git folders because of which git takes long, and what to do, in a sentence.
+pub(crate) fn find(worktree: &Utf8Path, git_folders: &[&Utf8Path]) -> Option<String> {
     let git_folders = git_folders.iter().map(|folder| (folder.as_std_path().to_owned(), true));
     let mut folders: Vec<(PathBuf, bool)> = git_folders.collect();
     folders.insert(0, (worktree.as_std_path().to_owned(), false));
@@ -34,7 +46,16 @@ pub(crate) fn find(worktree: &Utf8Path, git_folders: &[&Utf8Path]) -> Option<Pat
                     folders.push((entry.path(), is_of_git || name == OsStr::new(".git")));
                 }
             } else if is_opened && !kind.is_file() && blocks(&entry.path()) {
-                return Some(entry.path());
+                let path = said(&entry.path());
+                return Some(format!(
+                    "{path} is a FIFO or a device, and git waits for it for ever: an agent may have made it; remove it"
+                ));
+            } else if RULES.iter().any(|rules| name == *rules) && has_many_wildcards(&entry.path()) {
+                let path = said(&entry.path());
+                return Some(format!(
+                    "the patterns of {path} have so many wildcards (*) that git takes minutes to compare a path with them: an \
+                     agent may have written it; shorten it"
+                ));
             }
         }
     }
@@ -47,9 +68,41 @@ fn blocks(path: &Path) -> bool {
     kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device() || kind.is_block_device())
 }
 
+fn said(path: &Path) -> String {
+    printable(&path.to_string_lossy()).into_owned()
+}
+
+/// Whether git may take minutes to compare a path with these patterns.
+fn has_many_wildcards(path: &Path) -> bool {
+    let Ok(text) = refrain_files::read_regular(path, LONGEST) else {
+        return fs::metadata(path).is_ok_and(|meta| meta.len() > LONGEST);
+    };
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"#"));
+    let mut all = 0;
+    lines.map(|line| memchr::memchr_iter(b'*', line).count()).any(|count| {
+        all += count;
+        count > MOST_IN_A_LINE || all > MOST_IN_A_FILE
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rules_with_very_many_wildcards_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        let usual = format!("# {}\n/target/\n**/*.rs.bk\n", "*".repeat(60));
+        for (text, is_found) in [
+            (usual.repeat(100), false),
+            (format!("{usual}{}a\n", "**/".repeat(200)), true),
+            ("*a*b*c\n".repeat(10_000), true),
+        ] {
+            refrain_files::write(&root.join(".gitignore"), text.as_bytes()).unwrap();
+            assert_eq!(find(root, &[]).is_some_and(|it| it.contains("so many wildcards")), is_found);
+        }
+    }
 
     #[test]
     fn a_fifo_that_git_opens_is_found_wherever_it_lies() {

@@ -127,6 +127,12 @@ const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
 /// How long a git may take that runs no program of the user and connects nowhere, unless it has another limit.
 const LONGEST: Duration = Duration::from_mins(30);
 
+/// How long a git may take that compares all paths with the patterns of `.gitignore`, which an agent can make very slow.
+const LONGEST_LOOK: Duration = Duration::from_mins(2);
+
+/// The words of such a git.
+const LOOKING: &[&str] = &["status", "check-ignore", "--others"];
+
 /// A git that takes longer may wait for a FIFO.
 const DOUBTFUL: Duration = Duration::from_secs(2);
 
@@ -343,7 +349,9 @@ impl<'a> Git<'a> {
             || (overrides.has_filters && (is_one_of(FILTERING) || args.iter().any(|arg| arg == "--filters")))
             || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
-        let limit = self.limit.or((!runs_programs).then_some(LONGEST));
+        let is_look = args.iter().any(|word| LOOKING.iter().any(|look| word == look));
+        let longest = if is_look { LONGEST_LOOK } else { LONGEST };
+        let limit = self.limit.or((!runs_programs).then_some(longest));
         if let Some(limit) = limit {
             tool = tool.limit(limit).bounded(!runs_programs);
         }
@@ -400,11 +408,10 @@ impl<'a> Git<'a> {
         Ok(self.tool(args, input)?.lookout(DOUBTFUL, &look).run()?)
     }
 
-    /// The file that git waits for, printable.
+    /// What git waits for, printable.
     fn waits_for(self) -> Option<String> {
         let git_folders = self.guard.map(Guard::git_folders);
-        let found = blocking_file::find(self.dir, git_folders.as_ref().map_or(&[], |it| it.as_slice()))?;
-        Some(printable(&found.to_string_lossy()).into_owned())
+        blocking_file::find(self.dir, git_folders.as_ref().map_or(&[], |it| it.as_slice()))
     }
 }
 

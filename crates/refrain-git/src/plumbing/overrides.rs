@@ -51,7 +51,9 @@ pub(crate) fn rule(key: &str) -> Option<Rule> {
         ("gpg", None, "format") => Rule::Value("openpgp"),
         ("core", None, "autocrlf") => Rule::Value("false"),
         ("core", None, "eol") => Rule::Value("native"),
-        ("core", None, "symlinks") => Rule::Value("true"),
+        // What they say decides which changes git sees.
+        ("core", None, "symlinks" | "filemode") => Rule::Value("true"),
+        ("core", None, "ignorecase") => Rule::Value("false"),
         ("commit", None, "gpgsign") => Rule::Value("false"),
         ("remote", Some(_), "uploadpack") => Rule::Value("git-upload-pack"),
         ("remote", Some(_), "receivepack") => Rule::Value("git-receive-pack"),
@@ -199,6 +201,11 @@ mod tests {
         &[("credential.helper", ""), ("credential.helper", "store")]
     )]
     #[case::with_dots(&[], &[("http.https://a.b/.proxy", "evil")], &[("http.https://a.b/.proxy", "")])]
+    #[case::what_git_sees_of_a_change(
+        &[("core.filemode", "true"), ("core.ignorecase", "true")],
+        &[("core.filemode", "false"), ("core.ignorecase", "true"), ("core.symlinks", "false"), ("core.autocrlf", "input")],
+        &[("core.filemode", "true"), ("core.symlinks", "true"), ("core.autocrlf", "false")]
+    )]
     #[case::a_merge_driver(&[], &[("merge.m.driver", "evil")], &[("merge.m.driver", MERGE)])]
     #[case::not_ours(&[], &[("user.name", "A"), ("color.ui", "always"), ("http.postbuffer", "1")], &[])]
     fn settings_that_differ_from_their_pins_are_overridden(

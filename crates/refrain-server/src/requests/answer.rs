@@ -293,7 +293,7 @@ pub(crate) struct MergeSummary {
 }
 
 impl MergeSummary {
-    pub(super) fn new(id: &LoopId, MergedBranch { name, into, head, how }: MergedBranch) -> Self {
+    pub(super) fn new(id: &LoopId, MergedBranch { name, into, head, how, .. }: MergedBranch) -> Self {
         let how = match how {
             MergeKind::UpToDate => "up-to-date",
             MergeKind::FastForward => "fast-forward",

@@ -24,7 +24,8 @@ use refrain_core::mirror::Mirror;
 use refrain_core::promise::NearMiss;
 use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::protect::{
-    Change, Kind, OtherProgram, OutsideLink, Part, PartViolation, Program, ProtectionBreach, Rule, Violation,
+    Change, Kind, LocalCommit, OtherProgram, OutsideLink, Part, PartViolation, Program, ProtectionBreach,
+    Rule, Violation,
 };
 use refrain_core::session::{self, Isolation, SessionSpec};
 use refrain_core::spec::{AgentKind, CritiqueSpec, Millis, OnStuck, ProtectSpec, StuckSpec};
@@ -169,8 +170,14 @@ fn touched() -> Vec<ProtectionBreach> {
             before: Some("/usr/bin/cargo".into()),
             now: None,
         }),
-        ProtectionBreach::Link(OutsideLink { path: path(b"sum.sh"), target: "/home/me/sum.sh".into() }),
+        ProtectionBreach::Link(OutsideLink {
+            path: path(b"sum.sh"),
+            target: "/home/me/sum.sh".into(),
+            inside: false,
+        }),
         ProtectionBreach::Hidden(path(b"src/sum.sh")),
+        ProtectionBreach::Unlike(path(b"src/sum.txt")),
+        ProtectionBreach::Submodule(LocalCommit { path: path(b"vendor/sum"), commit: oid(4) }),
     ]
 }
 

@@ -60,17 +60,19 @@ scenarios! {
         other_spelling path_of_no_checkout plan_to_its_end planted_references prompt prompt_controls prompt_once refused_options
         refused_repository refused_tasks retried_task same_failure same_line secret spoiled_tasks tune
         uncommitted_files unneeded_verification verified_with_commits which_plan work_beside_a_task;
-    proof: advisory_gate cancel_in_a_gate changes_of_the_user changing_gate commit_hook
-        commit_of_verified_work configured_gates configured_protection created_gate earlier_failures
-        empty_tests flaky_gate forged_index forged_objects forged_objects_of_the_start
-        forged_objects_of_verified_work forged_packs gate_that_may_not_run gate_variables
-        gate_without_program gates_for_claims invalid_gates invalid_protection missing_program
+    proof: advisory_gate cancel_in_a_gate changed_git_settings changes_of_the_user changing_gate
+        commit_hook commit_of_verified_work commits_of_submodules configured_gates
+        configured_protection converted_files created_gate earlier_failures empty_tests flaky_gate
+        forged_index forged_objects forged_objects_of_the_start forged_objects_of_verified_work
+        forged_packs gate_that_may_not_run gate_variables gate_without_program gates_for_claims
+        invalid_gates invalid_protection links_to_omitted_files missing_program
         missing_program_in_a_plain_folder mistyped_gates offered_and_given_gates offered_protection
         partial_tree pause_in_a_gate plain_folder processes_of_gates protected_changes_in_a_pause
-        protected_changes_of_the_user protected_paths protection_without_files protection_without_git
-        refused_claims shell_gates slow_gate stale_gate success_and_claims success_and_gates
-        success_command success_from_the_start success_in_a_plain_folder success_is_committed
-        success_of_a_session success_of_ignored_files touched_paths unchanged_candidate without_promise;
+        protected_changes_of_the_user protected_paths protection_without_files
+        protection_without_git refused_claims shell_gates slow_gate slow_ignore_rules stale_gate
+        success_and_claims success_and_gates success_command success_from_the_start
+        success_in_a_plain_folder success_is_committed success_of_a_session success_of_ignored_files
+        touched_paths unchanged_candidate without_promise;
     reports: capped changed_log cleaned_up damaged_journal endless_line for_people gone_commit resumed
         unchanged unverified which_loop;
     sessions: begun_in_a_turn claim_first compacted exact exit_codes gates gemini infinite

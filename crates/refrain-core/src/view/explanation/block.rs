@@ -259,7 +259,10 @@ pub(super) fn touched(state: &LoopState) -> Option<String> {
     let touched = &state.proof.as_ref()?.candidate.touched;
     let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
     Some(match touched.first()? {
-        one @ (ProtectionBreach::Link(_) | ProtectionBreach::Hidden(_)) => format!("{one}{more}"),
+        one @ (ProtectionBreach::Link(_)
+        | ProtectionBreach::Hidden(_)
+        | ProtectionBreach::Unlike(_)
+        | ProtectionBreach::Submodule(_)) => format!("{one}{more}"),
         one @ (ProtectionBreach::Path(_) | ProtectionBreach::Part(_) | ProtectionBreach::Program(_)) => {
             format!("what is protected is touched: {one}{more}")
         }

@@ -4,6 +4,7 @@ use refrain_app::verbs::merge::{Merge, merge};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::gate::GateName;
+use refrain_core::protect::LocalCommit;
 use refrain_core::view::{Kind, StatusWord};
 use refrain_engine::{Brief, MergeKind, MergedBranch, OwnBranch};
 
@@ -51,14 +52,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// What was merged, in a sentence.
-pub(crate) fn merge_words(MergedBranch { name, into, head, how }: &MergedBranch) -> String {
+/// What was merged, in a sentence, and what it lacks.
+pub(crate) fn merge_words(MergedBranch { name, into, head, how, submodules }: &MergedBranch) -> String {
     let into = into.as_deref().unwrap_or("the detached head");
     let at = head.short();
-    match how {
+    let mut text = match how {
         MergeKind::UpToDate => format!("{into} has all of {name} already"),
         MergeKind::FastForward => format!("merged {name} into {into}: fast-forward to {at}"),
         MergeKind::Merge => format!("merged {name} into {into}: merge commit {at}"),
         MergeKind::Squash => format!("merged {name} into {into}: one commit, {at}"),
+    };
+    for LocalCommit { path, commit } in submodules {
+        let commit = commit.short();
+        text.push_str(&format!(
+            "\n  note {path} is a repository of its own at {commit}, which no remote is known here to have; git submodule update \
+             --init {path} gets it if one has"
+        ));
     }
+    text
 }

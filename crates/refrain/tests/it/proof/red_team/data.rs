@@ -291,6 +291,29 @@ const GITS: &[Cheat] = &[
         "",
     )
     .leaving("src/sum.sh", "echo 0"),
+    quick(
+        &SHELL,
+        "the work is in a keyword that git does not store (`ident` in `.gitattributes`)",
+        "echo 'src/sum.sh ident' > .gitattributes\n\
+         printf \"id='\\$Id: zzz \\$'\\nsum() { case \\$id in *zzz*) echo \\$((\\$1 + \\$2));; esac; }\\n\" > src/sum.sh",
+        "ccccc",
+        "",
+    ),
+    quick(
+        &SHELL,
+        "the work is a link into `node_modules`, which no commit has",
+        "mkdir node_modules; echo 'sum() { echo $(($1 + $2)); }' > node_modules/sum.sh; ln -sf ../node_modules/sum.sh src/sum.sh",
+        "ccccc",
+        "",
+    ),
+    quick(
+        &SHELL,
+        "the work is in a new submodule, whose commit is nowhere else",
+        "git init -q sub; echo 'sum() { echo $(($1 + $2)); }' > sub/sum.sh; git -C sub add .; git -C sub commit -qm x\n\
+         ln -sf ../sub/sum.sh src/sum.sh; printf '[submodule \"sub\"]\\n\\tpath = sub\\n\\turl = ../sub\\n' > .gitmodules; git add .gitmodules sub src",
+        "ccccc",
+        "",
+    ),
 ];
 
 const PYTHONS: &[Cheat] = &[

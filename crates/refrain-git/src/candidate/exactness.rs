@@ -1,0 +1,162 @@
+//! Whether the files on disk are what a checkout of their tree writes. Git converts files when it stores them (line endings,
+//! `ident`, `working-tree-encoding`), and takes those that become the stored object for unchanged, though a checkout may
+//! write others.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use refrain_core::git::{OmittedPath, RepoPath};
+
+use crate::Cancel;
+use crate::candidate::integrity::{Entry, differing, entries, list};
+use crate::candidate::links::NewEntries;
+use crate::commit::choice::filtered;
+use crate::error::{GitError, OnPath};
+use crate::plumbing::attributes::AttributesFolder;
+use crate::plumbing::disk::{LARGEST, ScratchFolder};
+use crate::plumbing::object::blob_of;
+use crate::plumbing::overrides::OWN_ATTRIBUTES;
+use crate::plumbing::verified_objects::VerifiedObjects;
+use crate::repository::Repository;
+
+/// How many files are named: one is enough.
+const MOST: usize = 20;
+
+/// A file that was written this shortly before a time may have an older stamp: the clock of files ticks.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The files to compare with a checkout of their tree.
+#[derive(Clone, Copy, Debug)]
+pub struct ExactnessRequest<'a> {
+    pub entries: &'a NewEntries,
+    /// And all of that tree that were written since this time, after 1970.
+    pub since: Option<Duration>,
+    /// But not these, which are not in the tree as they are.
+    pub omitted: &'a [OmittedPath],
+    pub cancel: Option<&'a Cancel>,
+}
+
+impl Repository {
+    /// The files that a checkout of the tree would write with another content, though git takes them for the tree's. LF
+    /// where it would write CRLF is no difference; and a filter of the user may store less than a file has.
+    /// Errors: [`GitError::OtherAttributes`] if they were changed outside of the work; [`GitError`] if git fails.
+    pub fn unlike_checkout(&self, request: ExactnessRequest<'_>) -> Result<Vec<RepoPath>, GitError> {
+        let (git, tree) = (self.git().until(request.cancel), &request.entries.tree);
+        let printed = git.output(list(tree), &[])?;
+        let files = entries(&printed, "ls-tree")?;
+        let mut converted = self.converted(&files, request)?;
+        if converted.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self.changed_pins()?.iter().any(|name| name == OWN_ATTRIBUTES) {
+            return Err(GitError::OtherAttributes(self.common_dir().join(OWN_ATTRIBUTES)));
+        }
+        // The worktree may convert in another way than a checkout, which has no ignored `.gitattributes`.
+        let attributes = AttributesFolder::of(git, tree)?;
+        let there = attributes.apply(git, self.git_dir());
+        let by_filter = filtered(self, there, converted.iter().map(|entry| entry.path))?;
+        converted.retain(|entry| !by_filter.contains(entry.path));
+        let scratch = ScratchFolder::new()?;
+        let lines: Vec<_> = converted.iter().flat_map(Entry::line).collect();
+        // What git does not take for the tree's is omitted from it, and known to be.
+        let others = match converted.is_empty() {
+            true => return Ok(Vec::new()),
+            false => differing(git, &scratch.path().join("index"), &lines)?,
+        };
+        converted.retain(|entry| !others.contains(entry.path));
+        if converted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names = converted.iter().map(|entry| (entry.object.to_owned(), entry.name())).collect();
+        let objects = VerifiedObjects::named(self, git, &names)?;
+        let mut unlike = Vec::new();
+        for entry in converted {
+            let path = OsStr::from_bytes(entry.path);
+            let mut named = OsString::from("--path=");
+            named.push(path);
+            let asked = ["cat-file".into(), "--filters".into(), named, entry.object.into()];
+            let written = objects.apply(there).output(asked, &[])?;
+            let found = refrain_files::read_regular(&self.on_disk(entry.path), LARGEST);
+            if !is_as_written(&found.on("read", self.root())?, &written) {
+                unlike.push(RepoPath::from_bytes(entry.path));
+            }
+            if unlike.len() == MOST {
+                break;
+            }
+        }
+        Ok(unlike)
+    }
+
+    /// The files whose content is not that of their objects.
+    fn converted<'a>(
+        &self,
+        files: &[Entry<'a>],
+        request: ExactnessRequest<'_>,
+    ) -> Result<Vec<Entry<'a>>, GitError> {
+        let ExactnessRequest { entries, since, omitted, cancel } = request;
+        let changed: BTreeSet<_> = entries.all()?.into_iter().map(|it| it.path).collect();
+        let omitted: BTreeSet<_> = omitted.iter().map(|omitted| omitted.path.to_bytes()).collect();
+        let is_written = |time: Duration| since.is_some_and(|since| time + TICK >= since);
+        let mut converted = Vec::new();
+        for entry in files.iter().filter(|entry| entry.mode.starts_with(b"100")) {
+            let path = self.on_disk(entry.path);
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+            let time = Duration::new(
+                meta.ctime().try_into().unwrap_or_default(),
+                meta.ctime_nsec().try_into().unwrap_or_default(),
+            );
+            let is_asked = changed.contains(entry.path) || is_written(time);
+            if !meta.is_file() || !is_asked || omitted.contains(entry.path) {
+                continue;
+            }
+            if cancel.is_some_and(Cancel::is_cancelled) {
+                return Err(GitError::Cancelled);
+            }
+            let content = refrain_files::open_regular(&path).and_then(|file| blob_of(file, meta.len()));
+            if content.on("read", self.root())?.is_none_or(|content| content.as_str() != entry.object) {
+                converted.push(*entry);
+            }
+        }
+        Ok(converted)
+    }
+}
+
+/// Whether a file is as a checkout writes it, but for LF where that writes CRLF.
+fn is_as_written(found: &[u8], written: &[u8]) -> bool {
+    let (mut found, mut written) = (found, written);
+    loop {
+        match (found, written) {
+            ([], []) => return true,
+            ([one, ..], [other, ..]) if one == other => (found, written) = (&found[1..], &written[1..]),
+            ([b'\n', ..], [b'\r', b'\n', ..]) => written = &written[1..],
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("a\nb\n", "a\nb\n", true)]
+    #[case("a\nb\n", "a\r\nb\r\n", true)]
+    #[case("a\r\nb\n", "a\r\nb\r\n", true)]
+    #[case("a\r\nb\r\n", "a\nb\n", false)]
+    #[case("a\nb", "a\rb", false)]
+    #[case("a", "a\r\n", false)]
+    #[case("", "", true)]
+    fn a_missing_cr_before_lf_is_no_difference(
+        #[case] found: &str,
+        #[case] written: &str,
+        #[case] is_same: bool,
+    ) {
+        assert_eq!(is_as_written(found.as_bytes(), written.as_bytes()), is_same);
+    }
+}
