@@ -112,7 +112,9 @@ impl GitSettings {
             } else {
                 is_common &= !key.starts_with("includeif.");
             }
+            // What `git init` writes is no pin: loops of earlier versions have none of it.
             let pin = rule(key)
+                .filter(|_| (key, value) != ("core.filemode", "true"))
                 .map(|_| GitPin { name: key.to_owned(), digest: digest(repository, value, &mut files) });
             settings.push(Setting { key: key.to_owned(), value: value.to_owned(), pin });
         }
