@@ -1,5 +1,6 @@
 //! The content to commit, the user's rules for it, and the scan for secrets.
 
+pub(crate) mod checkout_path;
 pub(crate) mod exactness;
 pub(crate) mod files;
 pub(crate) mod folder_snapshot;

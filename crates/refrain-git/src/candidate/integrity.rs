@@ -11,9 +11,9 @@ use camino::Utf8Path;
 use refrain_core::git::{Oid, RepoPath};
 
 use crate::Cancel;
+use crate::candidate::checkout_path::check_path;
 use crate::candidate::stage;
 use crate::error::{GitError, OnPath};
-use crate::plumbing::checkout_path::check_path;
 use crate::plumbing::disk::{LARGEST, ScratchFolder};
 use crate::plumbing::git::Git;
 use crate::plumbing::object::{blob, blob_of, name_of};

@@ -3,10 +3,10 @@
 
 use camino::Utf8Path;
 
+use crate::candidate::checkout_path::check_path;
 use crate::candidate::integrity;
 use crate::candidate::status::{self, Entry, Kind, Status, TrackedFile, repository_of};
 use crate::error::GitError;
-use crate::plumbing::checkout_path::check_path;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 

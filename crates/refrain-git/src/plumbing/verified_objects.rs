@@ -8,8 +8,8 @@ use std::io::Write;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{Oid, RepoPath};
 
+use crate::candidate::checkout_path::check_path;
 use crate::error::{GitError, OnPath};
-use crate::plumbing::checkout_path::check_path;
 use crate::plumbing::disk::{ScratchFolder, remove};
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
