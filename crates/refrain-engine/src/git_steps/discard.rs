@@ -6,7 +6,7 @@ use refrain_core::git::{Base, Oid};
 use refrain_core::plan::TaskStarted;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::TreeRequest;
+use refrain_git::{GitError, Repository, TreeRequest, Worktree};
 use refrain_store::{LoopDir, journal};
 
 use crate::git_steps::differences::named;
@@ -113,7 +113,7 @@ impl Service {
         drop(self.lock_of_ended::<LoopState>(id, dir)?);
         self.refuse_moved(id, dir, LoopRequest::Discard)?;
         let state = journal::read_signed(dir, &self.host.signing())?.state;
-        let stays = self.task_branch(&state);
+        let (stays, holds_worktree) = (self.task_branch(&state), state.holds_worktree());
         let spec = state.spec;
         let repository = match spec.git.new_branch() {
             Some(branch) => {
@@ -124,7 +124,15 @@ impl Service {
             None => None,
         };
         let is_own = spec.git.checkout.is_own_worktree();
-        let has_worktree = is_own && spec.worktree.is_dir();
+        // Another loop may have its worktree there, if this one never had any.
+        let is_on_branch = |(branch, repository): &(&str, Repository)| -> Result<bool, GitError> {
+            let is_it =
+                |listed: &Worktree| listed.path == spec.worktree && listed.branch.as_deref() == Some(*branch);
+            Ok(repository.worktrees()?.iter().any(is_it))
+        };
+        let is_its = is_own
+            && (holds_worktree || repository.as_ref().map(is_on_branch).transpose()?.unwrap_or_default());
+        let has_worktree = is_its && spec.worktree.is_dir();
         let mut kept = Vec::new();
         if let Some((branch, repository)) = &repository
             && let Some(head) = repository.branch_head(branch)?
@@ -149,7 +157,7 @@ impl Service {
         }
         if let Some((branch, repository)) = &repository {
             // A cancelled loop without work removes its worktree itself.
-            if is_own
+            if is_its
                 && spec.worktree.is_dir()
                 && let Some(why) = repository.remove_saved_worktree(&spec.worktree)?
             {

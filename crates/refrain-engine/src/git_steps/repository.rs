@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
+use std::iter;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -551,7 +552,7 @@ pub(crate) fn settle(
         Checkout::Worktree { branch, from } => {
             *branch = name(branch)?;
             *from = repository.resolve(from)?.to_string();
-            let own = project.own_worktree(state_home, &spec.id);
+            let own = free_folder(project.own_worktree(state_home, &spec.id));
             let inside = spec.working_dir.strip_prefix(&project.worktree).unwrap_or(Utf8Path::new(""));
             // Joined to nothing, a path would end in a slash.
             spec.working_dir = match inside.as_str() {
@@ -567,6 +568,13 @@ pub(crate) fn settle(
     publish::settle(&mut spec.git, &repository, env)?;
     pin(spec, &repository)?;
     Ok(own_worktree(spec, repository))
+}
+
+/// The folder, or one beside it if it is there: an archived loop of the same name may have its worktree still.
+fn free_folder(folder: Utf8PathBuf) -> Utf8PathBuf {
+    let is_free = |folder: &Utf8PathBuf| folder.symlink_metadata().is_err();
+    let others = (2..1000).map(|number| Utf8PathBuf::from(format!("{folder}-{number}")));
+    iter::once(folder.clone()).chain(others).find(is_free).unwrap_or(folder)
 }
 
 /// The repository with the loop's pins, if the loop works in this worktree.

@@ -399,3 +399,42 @@ fn a_cancelled_handover_stops_before_the_first_file() {
     assert!(!it.lock().exists() && it.place.head() == it.begin);
     assert_eq!(it.hand_over(), HandedOver::Done);
 }
+
+/// Two packs have other content under the same name. Git takes that of the pack which it read last: here the one with the
+/// folder that the wave removes, which only the hand-over reads.
+#[test]
+fn no_content_is_handed_over_that_is_not_what_its_name_says() {
+    let it = Waiting::of(|place| {
+        place.write("new/file.rs", "new\n".repeat(100));
+        fs::remove_dir_all(place.path("src")).unwrap();
+    });
+    let place = &it.place;
+    let (wave, begin) = (it.wave.as_str(), it.begin.as_str());
+    let script = format!(
+        r#"!set -e
+        file=$(git rev-parse {wave}:new/file.rs) src=$(git rev-parse {begin}:src)
+        evil=$(echo evil | git hash-object -w --stdin | sed 's,..,&/,')
+        cd .git/objects
+        loose=$(echo $file | sed 's,..,&/,')
+        mv $loose ../good && cp $evil $loose
+        forged=$(printf '%s\n' $file $src | git pack-objects -q ../forged)
+        mv -f ../good $loose
+        honest=$(git rev-list --objects --all --reflog | cut -d' ' -f1 | grep -v $src | git pack-objects -q ../honest)
+        for kind in pack idx; do
+            touch -d '1 hour ago' ../forged-$forged.$kind
+            mv ../forged-$forged.$kind pack/pack-$forged.$kind
+            mv ../honest-$honest.$kind pack/pack-$honest.$kind
+        done
+        rm -f $loose $(echo $src | sed 's,..,&/,')"#
+    );
+    let run = format!("alias.forge={script}");
+    place.git(&["-c", &run, "forge"]);
+    let good = "new\n".repeat(100);
+    match it.try_hand_over(Some("main")) {
+        Ok(done) => assert_eq!((done, place.read("new/file.rs")), (HandedOver::Done, good)),
+        Err(error) => {
+            assert!(matches!(error, GitError::ForgedObject(_)), "{error}");
+            assert!(!place.path("new/file.rs").exists());
+        }
+    }
+}

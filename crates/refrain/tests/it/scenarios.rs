@@ -44,7 +44,7 @@ scenarios! {
         discard_archived discard_nothing discard_secret discard_uncommitted discarded_branch
         earlier_changes editor fast_forward file_in_no_commit file_in_the_way file_name finished_plan
         killed_merge locked_branch merge_with_commits merged_once nothing_changed patch refused_merges
-        short_timeout switched_branch text_before_approval;
+        reused_name short_timeout switched_branch text_before_approval;
     lifecycle: agent_is_blocked archive churn completed deleted_repository demo_without_end depth detach
         discard_too_early folders grace grace_over inside_an_attempt invalid_start invalid_verbs
         iteration_cap linked_worktree looking lost_agent lost_link moved_project no_churn
@@ -62,8 +62,8 @@ scenarios! {
     proof: advisory_gate cancel_in_a_gate changes_of_the_user changing_gate commit_hook
         commit_of_verified_work configured_gates configured_protection created_gate earlier_failures
         empty_tests flaky_gate forged_index forged_objects forged_objects_of_the_start
-        forged_objects_of_verified_work forged_packs gate_that_may_not_run gate_variables gate_without_program
-        gates_for_claims invalid_gates invalid_protection missing_program
+        forged_objects_of_verified_work forged_packs gate_that_may_not_run gate_variables
+        gate_without_program gates_for_claims invalid_gates invalid_protection missing_program
         missing_program_in_a_plain_folder mistyped_gates offered_and_given_gates offered_protection
         partial_tree pause_in_a_gate plain_folder processes_of_gates protected_changes_in_a_pause
         protected_changes_of_the_user protected_paths protection_without_files protection_without_git

@@ -195,16 +195,15 @@ fn pages(bench: &Bench, served: &Served, driven: &mut Driven) -> Result<Vec<Row>
             took.len() as f64 / seconds as f64,
             Unit::Count,
         ),
-        // Against the median: a late stylesheet makes the list no faster.
-        Row::limit(
+        // Half of what a person notices. It looks at each journal: a stylesheet from memory takes a hundredth of that.
+        Row::limit(SUBJECT, format!("{what}: the list, p99"), 0.05, p99(&list), Unit::Time),
+        Row::reported(SUBJECT, format!("{what}: the list, median"), median(&list), Unit::Time),
+        Row::reported(
             SUBJECT,
             format!("{what}: the list, p99, in fetches of the stylesheet"),
-            20.0,
             p99(&list) / median(&asset),
             Unit::Count,
         ),
-        Row::reported(SUBJECT, format!("{what}: the list, median"), median(&list), Unit::Time),
-        Row::reported(SUBJECT, format!("{what}: the list, p99"), p99(&list), Unit::Time),
         Row::reported(SUBJECT, format!("{what}: the stylesheet, median"), median(&asset), Unit::Time),
         Row::reported(SUBJECT, format!("{what}: the stylesheet, p99"), p99(&asset), Unit::Time),
         Row::limit(SUBJECT, format!("{what}: memory (PSS)"), 64.0 * 1024.0, memory, Unit::Memory),

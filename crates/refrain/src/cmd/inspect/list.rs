@@ -1,5 +1,5 @@
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write};
 use std::process::ExitCode;
 
@@ -44,7 +44,16 @@ pub(crate) struct Args {
 }
 
 /// What can be done with an archived loop.
-const BRING_BACK: &str = "refrain status ID shows one; refrain resume ID brings one back that can continue";
+fn bring_back(rows: &[ListEntry]) -> String {
+    let id = |row: &ListEntry| match row {
+        ListEntry::Loop(brief) => brief.id.to_string(),
+        ListEntry::Damaged(damaged) => damaged.id.clone(),
+    };
+    let ids: HashSet<String> = rows.iter().map(id).collect();
+    let which =
+        if ids.len() < rows.len() { ", of several with the same ID the one that ended last" } else { "" };
+    format!("refrain status ID shows one{which}; refrain resume ID brings one back that can continue")
+}
 
 /// Prints the list; damaged loops are named, and the rest is shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
@@ -77,7 +86,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         print(context, &rows, args.all_projects)?;
     }
     if args.archived && !args.json && !rows.is_empty() {
-        out::tell_note(BRING_BACK.to_owned());
+        out::tell_note(bring_back(&rows));
     }
     if more > 0 {
         out::tell_line("", &format!("refrain: {more} more; a larger --limit shows them"));
