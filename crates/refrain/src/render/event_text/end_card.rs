@@ -50,8 +50,8 @@ pub(super) fn end_card(
         }
         Some(needs) => needs.clone(),
         None => {
-            // Its branch has nothing to merge if all that changed was left out of its commits.
-            let is_empty = size.is_some_and(|size| size.files == 0) && has_changes_beyond_commits(state);
+            // Its branch has nothing to merge if all that changed was left out of the commit.
+            let is_empty = state.git.last.is_some() && state.git.commits.is_empty();
             next_commands(state, &status, *has_changes, merged_into.is_some() || is_empty)
         }
     };
