@@ -164,6 +164,7 @@ impl Plan {
                     commits: vec![Some(head.clone()); upto],
                     refused: None,
                     tip: head,
+                    line_was: None,
                 },
                 PlanStep::CompleteWave { wave } => {
                     let tasks = self.state.line.iter().map(|(id, _)| id.clone()).collect();

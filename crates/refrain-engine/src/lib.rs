@@ -68,6 +68,7 @@ pub use refrain_proc::detach::{DetachedRunner, READY as DETACHED_READY, leave_te
 pub use refrain_proc::lease::{LeaseDeadline, LeaseTime};
 pub use refrain_proc::limits::raise_open_files;
 pub use refrain_proc::output::read as read_log;
+pub use refrain_proc::tool::{end_tools, heed_signals, leave_signals};
 pub use refrain_proc::{OWN_PROGRAM, keeper};
 pub use refrain_store::access::keys::{Key, Keys, Pass};
 pub use refrain_store::access::trust::{Content, Trust, TrustedContent};

@@ -150,7 +150,7 @@ impl Bench {
             cancel: None,
         })?;
         match landed {
-            LandingOutcome::Done { mut commits } if commits.len() == 1 => Ok(commits.remove(0)),
+            LandingOutcome::Done { mut commits, .. } if commits.len() == 1 => Ok(commits.remove(0)),
             other => Err(format!("{other:?}").into()),
         }
     }

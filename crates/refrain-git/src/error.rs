@@ -71,6 +71,18 @@ pub enum GitError {
          to see it"
     )]
     ForgedObject(String),
+    /// A path of a tree or an index that `git add` does not make; printable.
+    #[error(
+        "git has a path \"{0}\" here, which no checkout can have: an agent may have made it; git reset COMMIT in this worktree goes \
+         back to a commit without it and keeps the files"
+    )]
+    BadPath(String),
+    /// A tree, or the tree of a commit, that git cannot list.
+    #[error(
+        "git cannot read the files of {of} ({said}): an agent may have made it; git reset COMMIT in this worktree goes back to \
+         another commit and keeps the files"
+    )]
+    BadTree { of: String, said: String },
     /// The first commit was rewritten.
     #[error(
         "commits {} and {} have no commit in common: the history was written anew; `git merge --allow-unrelated-histories {}` \
@@ -136,6 +148,12 @@ pub enum GitError {
     NoIdentity,
     #[error("{0} was moved by another process in the middle of this; try again")]
     ReferenceMoved(String),
+    /// What a plan has landed and not handed over does not go onto a commit of the user.
+    #[error(
+        "commit {}, which the plan has landed, conflicts with {}, which came meanwhile: undo that, or mend it so that the two \
+         agree, then try again", landed.short(), onto.short()
+    )]
+    LandedConflict { landed: Oid, onto: Oid },
     #[error("{0:?} names no commit here; give a branch, a tag or a commit")]
     NoCommit(String),
     /// A folder that would be missing in a worktree.
@@ -190,6 +208,21 @@ pub enum GitError {
     /// A system error while git ran.
     #[error(transparent)]
     Tool(ToolError),
+}
+
+impl GitError {
+    /// The same where git failed to list the files of a tree, or of the tree of a commit.
+    pub(crate) fn of_tree(self, treeish: &Oid) -> Self {
+        match self {
+            Self::Failed { said, .. } => Self::BadTree { of: treeish.short().to_owned(), said },
+            error => error,
+        }
+    }
+
+    /// Whether objects are to blame that an agent may have made without git: only what has them is hindered.
+    pub fn is_of_objects(&self) -> bool {
+        matches!(self, Self::ForgedObject(_) | Self::BadPath(_) | Self::BadTree { .. })
+    }
 }
 
 impl From<ToolError> for GitError {

@@ -14,9 +14,12 @@ use refrain_core::glob::PathGlob;
 use crate::Cancel;
 use crate::candidate::Rules;
 use crate::commit::history::screen_commits;
+use crate::commit::message::with_trailers;
 use crate::error::GitError;
 use crate::landing::linear_history::{New, since, trailed};
 use crate::plumbing::git::Git;
+use crate::plumbing::object_cache::Head;
+use crate::plumbing::parts::Parts;
 use crate::repository::Repository;
 
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +49,8 @@ pub enum LandingOutcome {
     Done {
         /// A commit for each, in their order.
         commits: Vec<Oid>,
+        /// Where the line was, if that was neither its tip nor what a runner put there before it was killed.
+        was: Option<Oid>,
     },
     /// One of them contains a suspected secret and must not land, nor the commits after it.
     Secrets {
@@ -53,11 +58,15 @@ pub enum LandingOutcome {
         commits: Vec<Oid>,
         exposed: Vec<ExposedSecret>,
     },
-    /// Another process moved the line, which was there at that time.
-    Moved {
-        /// Its position now; none if it is gone.
-        at: Option<Oid>,
-    },
+}
+
+/// Where a line was found.
+struct FoundLine {
+    at: Option<Oid>,
+    /// The commits of works that are already on it.
+    commits: Vec<Oid>,
+    /// Nothing that Refrain does puts it there.
+    is_moved: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,18 +96,15 @@ pub enum Wave {
 }
 
 impl Repository {
-    /// Adds a commit for each work to the line, which moves once. It may be repeated: a commit with these trailers on
-    /// the line after the tip is taken as already made. A line with the same content as its tip, but different
-    /// commits, is reset to it.
+    /// Adds a commit for each work to the line, which moves once. It may be repeated: the same commit on the line after the
+    /// tip is taken as already made. An agent can move the line, so it counts only where the caller has its tip: from
+    /// anywhere else it is taken back.
     /// Errors: [`GitError::NoIdentity`] if git does not know who commits; [`GitError`] if git fails, and
     /// [`GitError::Cancelled`].
     pub fn land(&self, request: LandRequest<'_>) -> Result<LandingOutcome, GitError> {
         let LandRequest { reference, works, largest_file, allow_secrets, cancel, .. } = request;
         let git = self.git().until(cancel);
-        let mut commits = match self.found(git, request)? {
-            Ok(commits) => commits,
-            Err(at) => return Ok(LandingOutcome::Moved { at }),
-        };
+        let FoundLine { at, mut commits, is_moved } = self.found(git, request)?;
         let (before, from) = (commits.len(), commits.last().unwrap_or(request.tip).clone());
         for Work { tree, message, trailers } in &works[before..] {
             let parents = [commits.last().unwrap_or(&from)];
@@ -114,46 +120,52 @@ impl Repository {
             exposed.retain(|it| it.commit == *commit);
         }
         commits.truncate(clean);
-        if let Some((to, work)) = commits.last().zip(works[..clean].last()).filter(|(to, _)| **to != from)
-            && !self.move_reference(reference, Some(&from), to, first_line(work.message))?
-        {
-            return Ok(LandingOutcome::Moved { at: self.reference(reference)? });
+        let to = commits.last().unwrap_or(request.tip);
+        if at.as_ref() != Some(to) {
+            let why =
+                works[..clean].last().map_or("refrain: take the line back", |it| first_line(it.message));
+            self.put_reference(reference, to, why)?;
         }
         Ok(if exposed.is_empty() {
-            LandingOutcome::Done { commits }
+            LandingOutcome::Done { commits, was: at.filter(|_| is_moved) }
         } else {
             LandingOutcome::Secrets { commits, exposed }
         })
     }
 
-    /// The commits of works that are already on the line; empty if the line is at its tip. `Err` holds the line's
-    /// position if another process moved it.
-    fn found(
-        &self,
-        git: Git<'_>,
-        request: LandRequest<'_>,
-    ) -> Result<Result<Vec<Oid>, Option<Oid>>, GitError> {
+    /// Looks for the commits of works on the line.
+    fn found(&self, git: Git<'_>, request: LandRequest<'_>) -> Result<FoundLine, GitError> {
         let LandRequest { reference, tip, works, .. } = request;
-        let Some(at) = self.reference(reference)? else { return Ok(Err(None)) };
-        if at == *tip {
-            return Ok(Ok(Vec::new()));
-        }
         let mut commits = Vec::new();
-        for work in works {
-            let Some(commit) = trailed(git, (tip, &at), work.trailers)? else { break };
+        let at = match self.reference(reference)? {
+            Some(at) if at != *tip => at,
+            at => return Ok(FoundLine { at, commits, is_moved: false }),
+        };
+        for Work { tree, message, trailers } in works {
+            let Some(commit) = trailed(git, (tip, &at), trailers)? else { break };
+            let parents = &[commits.last().unwrap_or(tip)];
+            if !self.is_made(git, &commit, &New { tree, parents, message, trailers })? {
+                break;
+            }
             commits.push(commit);
         }
-        // The runner stopped before it recorded a wave's commit: its content equals the tip, and it is made again.
-        if commits.is_empty()
-            && self.tree_by(git, &at)? == self.tree_by(git, tip)?
-            && self.move_reference(reference, Some(&at), tip, "refrain: take the line back")?
-        {
-            return Ok(Ok(commits));
+        if commits.last() == Some(&at) {
+            return Ok(FoundLine { at: Some(at), commits, is_moved: false });
         }
-        // If every work has a commit, more may follow; if only some have one, the last must be the tip, and the rest
-        // continues there.
-        let is_ours = commits.len() == works.len() || commits.last() == Some(&at);
-        Ok(if is_ours { Ok(commits) } else { Err(Some(at)) })
+        // The runner stopped before it recorded a wave's commit: its content equals the tip, and it is made again.
+        let is_wave = self.tree_by(git, &at).ok() == Some(self.tree_by(git, tip)?);
+        Ok(FoundLine { at: Some(at), commits: Vec::new(), is_moved: !is_wave })
+    }
+
+    /// Whether a commit is what [`Self::make_commit`] makes: an agent can make one that looks like it. A signature is made anew.
+    fn is_made(&self, git: Git<'_>, commit: &Oid, new: &New<'_>) -> Result<bool, GitError> {
+        let heads = self.heads(git, std::slice::from_ref(commit))?;
+        let parents = new.parents.iter().copied().cloned().collect();
+        if heads.get(commit) != Some(&Head { tree: new.tree.clone(), parents }) || self.signs(git)? {
+            return Ok(false);
+        }
+        let message = with_trailers(git, new.message, new.trailers)?;
+        Ok(Parts::of(git, commit)?.message() == message.as_bytes())
     }
 
     /// A commit on the tip that contains git's conflict markers, as a starting point for resolving the conflict. No
@@ -182,14 +194,12 @@ impl Repository {
     }
 
     /// Makes the commit of a wave. If the chain of its tasks' commits already follows the first parent it is used as
-    /// it is, otherwise each of them is picked onto it. It may be repeated: a commit with these trailers and this
-    /// first parent that the reference points to is reported as made if it contains this chain, and replaced
-    /// otherwise, because it lacks a task that landed since. Without a commit of a task it is empty and has only one
-    /// parent.
+    /// it is, otherwise each of them is picked onto it. It may be repeated: the same commit is reported as made if the
+    /// reference points to it; another one is replaced, because it lacks a task that landed since, or is an agent's.
+    /// Without a commit of a task it is empty and has only one parent.
     pub fn wave_commit(&self, request: WaveRequest<'_>) -> Result<Wave, GitError> {
         let WaveRequest { reference, first_parent, commits, message, trailers, .. } = request;
         let git = self.git().until(request.cancel);
-        let at = self.reference(reference)?;
         let (mut chain, heads) = (Vec::with_capacity(commits.len()), self.heads(git, commits)?);
         for commit in commits {
             match self.pick(git, chain.last().unwrap_or(first_parent), (commit, &heads))? {
@@ -197,39 +207,19 @@ impl Repository {
                 Err(conflicts) => return Ok(Wave::Conflict { at: commit.clone(), conflicts }),
             }
         }
-        if let Some(at) = &at
-            && trailed(git, (first_parent, at), trailers)?.as_ref() == Some(at)
-            && self.reference(&format!("{at}^"))?.as_ref() == Some(first_parent)
-            && let Some(chain) = self.chain_of(git, (first_parent, at), &chain)?
+        let tree = &self.tree_by(git, chain.last().unwrap_or(first_parent))?;
+        // Without a commit of a task it has one parent.
+        let end = chain.last().filter(|end| *end != first_parent);
+        let parents: Vec<_> = std::iter::once(first_parent).chain(end).collect();
+        let new = New { tree, parents: &parents, message, trailers };
+        if let Some(at) = self.reference(reference)?
+            && self.is_made(git, &at, &new)?
         {
-            return Ok(Wave::Made { commit: at.clone(), chain });
+            return Ok(Wave::Made { commit: at, chain });
         }
-        let end = chain.last().unwrap_or(first_parent);
-        let tree = &self.tree_by(git, end)?;
-        let parents = [first_parent, end];
-        let parents = if end == first_parent { &parents[..1] } else { &parents };
-        let commit = self.make_commit(git, &New { tree, parents, message, trailers })?;
-        if !self.move_reference(reference, at.as_ref(), &commit, first_line(message))? {
-            return Err(GitError::ReferenceMoved(reference.to_owned()));
-        }
+        let commit = self.make_commit(git, &new)?;
+        self.put_reference(reference, &commit, first_line(message))?;
         Ok(Wave::Made { commit, chain })
-    }
-
-    /// The chain that precedes a wave's commit, if it has the content of this one: signing gives the commits new names
-    /// each time.
-    fn chain_of(
-        &self,
-        git: Git<'_>,
-        (first_parent, wave): (&Oid, &Oid),
-        chain: &[Oid],
-    ) -> Result<Option<Vec<Oid>>, GitError> {
-        let known = match self.reference(&format!("{wave}^2"))? {
-            Some(end) => since(git, first_parent, &end)?,
-            None => Vec::new(),
-        };
-        let is_it = known == chain
-            || (known.len() == chain.len() && self.trees(git, &known)? == self.trees(git, chain)?);
-        Ok(is_it.then_some(known))
     }
 
     /// A wave on the first-parent line after `from`, by its trailers: its commit, and the chain of its tasks' commits.

@@ -2,6 +2,7 @@
 
 pub(crate) mod attributes;
 pub(crate) mod blocking_file;
+pub(crate) mod checkout_path;
 pub(crate) mod commit_config;
 pub(crate) mod configuration;
 pub(crate) mod disk;

@@ -284,11 +284,6 @@ impl Repository {
     pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }
-
-    /// The folder of objects.
-    pub(crate) fn objects(&self) -> Utf8PathBuf {
-        self.common_dir.join("objects")
-    }
 }
 
 /// The git program and a `PATH` for it, both outside the worktree and the git folder's parent.

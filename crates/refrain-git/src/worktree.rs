@@ -225,7 +225,10 @@ impl Repository {
         if let Some(operation) = operation::in_progress(there.git_dir()) {
             return Ok(Some(format!("a {operation} is in progress in it")));
         }
-        let status = look(&there, there.git())?;
+        let status = match look(&there, there.git()) {
+            Err(error) if error.is_of_objects() => return Ok(Some(error.to_string())),
+            status => status?,
+        };
         let changed = status.entries.iter().filter(|entry| is_work(entry)).map(|entry| entry.repo_path());
         let paths = there.unprepared(changed.collect(), prepared);
         if !paths.is_empty() {

@@ -7,5 +7,5 @@ mod os;
 pub use os::{OWN_PROGRAM, free_memory};
 pub(crate) use os::{
     adopt_orphans, age, arguments, boot, continue_when_parent_ends, deny_tracing, end_of, environment,
-    folder, is_gone_within, name, signal, since_boot, stat, stats, widen,
+    folder, is_gone_within, is_ignored, name, signal, since_boot, stat, stats, widen,
 };

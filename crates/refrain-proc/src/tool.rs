@@ -10,6 +10,7 @@
 //! processes that it leaves in the background live on.
 
 mod confinement;
+mod interruption;
 mod orphans;
 mod pipe_io;
 
@@ -30,6 +31,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::limits;
 use crate::program::in_path;
 pub use confinement::{Confinement, Sweeper};
+use interruption::Running;
+pub use interruption::{end_tools, heed_signals, leave_signals};
 use pipe_io::Talk;
 
 #[derive(Debug, thiserror::Error)]
@@ -301,11 +304,16 @@ impl<'a> Tool<'a> {
             return confinement::run(self, sweeper);
         }
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
-        self.finish(self.start(stdin)?, self.input)
+        // An errand of the user lives on.
+        let mut running = (!self.is_errand).then(Running::begin);
+        let child = self.start(stdin)?;
+        running.iter_mut().for_each(|running| running.started(&child));
+        self.finish(child, running.as_ref())
     }
 
-    fn finish(&self, mut child: Child, input: &[u8]) -> Result<ToolOutput, ToolError> {
-        let mut talk = Talk::new(self, &mut child, input).map_err(|source| self.io(source));
+    fn finish(&self, mut child: Child, running: Option<&Running>) -> Result<ToolOutput, ToolError> {
+        let interrupt = running.and_then(|running| running.interrupt.as_deref());
+        let mut talk = Talk::new(self, &mut child, interrupt).map_err(|source| self.io(source));
         let ended = match &mut talk {
             Ok(talk) => talk.finish(),
             Err(_) => Ok(()),

@@ -55,8 +55,9 @@ pub(crate) fn close_others_on_exec() -> io::Result<()> {
 }
 
 /// Whether a process has a file open for writing, or a message with such a descriptor is on its way: the kernel gives no
-/// lease then. Of another user's file, and where there are no leases, nothing is known.
-pub(crate) fn is_open_for_writing(file: &File) -> bool {
+/// lease then.
+/// Errors: where that is not known: of another user's file, and where there are no leases, as on many network file systems.
+pub(crate) fn is_open_for_writing(file: &File) -> io::Result<bool> {
     let fd = i64::from(file.as_raw_fd());
     let control =
         |command: i32, value: i32| call(libc::SYS_fcntl, [fd, i64::from(command), i64::from(value)]);
@@ -65,9 +66,10 @@ pub(crate) fn is_open_for_writing(file: &File) -> bool {
     match lease {
         Ok(()) => {
             let _ = control(libc::F_SETLEASE, libc::F_UNLCK);
-            false
+            Ok(false)
         }
-        Err(error) => error.raw_os_error() == Some(libc::EAGAIN),
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(true),
+        Err(error) => Err(error),
     }
 }
 

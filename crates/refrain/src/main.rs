@@ -31,5 +31,8 @@ fn main() -> ExitCode {
         let words: Vec<String> = std::env::args().skip(2).collect();
         return ExitCode::from(refrain_engine::sandbox::run_helper(&words));
     }
-    cli::run()
+    refrain_engine::heed_signals();
+    let code = cli::run();
+    refrain_engine::end_tools();
+    code
 }

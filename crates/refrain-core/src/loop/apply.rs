@@ -107,7 +107,7 @@ impl LoopState {
                 let (tree, touched) = (tree.clone(), touched.clone());
                 self.take_candidate(Candidate { tree, partial: *partial, touched }, changed, at)?;
             }
-            Event::CandidateRefused { error } => self.refuse_candidate(error)?,
+            Event::CandidateRefused { error, bad_work } => self.refuse_candidate(error, *bad_work)?,
             Event::GateStarted { gate, run } => self.start_gate(gate, *run, at)?,
             Event::GateSpawnFailed { error } => self.fail_gate(error, at)?,
             Event::GateStopRequested { because } => {

@@ -116,6 +116,8 @@ pub struct GitState {
     pub mixed: bool,
     /// Why the base could not be read, or its branch or worktree not be made.
     pub refused: Option<String>,
+    /// What was refused is the loop's own work: other loops of the repository are not hindered.
+    pub bad_work: bool,
     /// Where the head was when it was last looked at.
     pub head: Option<Oid>,
     /// The commits made in it, by Refrain or by the agent, oldest first.

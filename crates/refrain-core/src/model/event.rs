@@ -160,6 +160,9 @@ pub enum Event {
     CandidateRefused {
         /// What it said.
         error: String,
+        /// The work itself is to blame: objects that git does not make. Other work of the repository is not hindered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        bad_work: bool,
     },
     /// A gate is about to be started: an intent.
     #[serde(rename = "gate.started")]

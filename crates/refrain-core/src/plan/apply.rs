@@ -159,7 +159,7 @@ impl PlanState {
                     Some(failed) => batch.bad = Some((*upto, failed.clone())),
                 }
             }
-            PlanEvent::BatchLanded { commits, refused, tip } => {
+            PlanEvent::BatchLanded { commits, refused, tip, .. } => {
                 self.land_batch(commits, refused.as_ref(), tip, at)?
             }
             PlanEvent::WaveCompleted { wave, commit, tasks, rest, commits } => {

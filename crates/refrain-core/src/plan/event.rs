@@ -90,6 +90,9 @@ pub enum PlanEvent {
         refused: Option<String>,
         /// What has landed in all.
         tip: Oid,
+        /// Where the line was, if something else than the plan had moved it: an agent, most likely. It was taken back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line_was: Option<Oid>,
     },
     /// Nothing of a wave is to be done any more, and what of it has landed is one commit.
     #[serde(rename = "wave.completed")]

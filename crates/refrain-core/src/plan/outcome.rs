@@ -41,6 +41,9 @@ impl TaskEnd {
             End::Blocked { why: BlockReason::Session | BlockReason::Approval } => {
                 Self::Stopped(Stop::Other { reason: reason.to_owned() })
             }
+            End::Blocked { why: BlockReason::Repository } if state.git.bad_work => {
+                Self::Stopped(Stop::Other { reason: reason.to_owned() })
+            }
             End::BudgetExceeded { by: Some(by) } => Self::CapReached { by },
             // The next task would meet the same.
             End::Blocked {

@@ -1,7 +1,7 @@
 //! What signals, or the host of a loop, ask of the process that drives it, and what that means for the loop.
 
 use refrain_core::event::Urgency;
-use refrain_proc::detach;
+use refrain_proc::{detach, tool};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -44,6 +44,9 @@ impl SignalSources {
     pub(crate) fn new(signals: Signals) -> Result<Self, EngineError> {
         if let Signals::Detached = signals {
             detach::leave_terminal();
+        }
+        if let Signals::Foreground | Signals::Detached = signals {
+            tool::leave_signals();
         }
         let listen = |kind| match signals {
             Signals::None | Signals::Given(_) => Ok(None),

@@ -126,13 +126,13 @@ impl Service {
         let is_own = spec.git.checkout.is_own_worktree();
         // Another loop may have its worktree there, if this one never had any.
         let is_on_branch = |(branch, repository): &(&str, Repository)| -> Result<bool, GitError> {
-            let is_it =
-                |listed: &Worktree| listed.path == spec.worktree && listed.branch.as_deref() == Some(*branch);
+            let own = spec.worktree.canonicalize_utf8().unwrap_or_else(|_| spec.worktree.clone());
+            let is_it = |listed: &Worktree| listed.path == own && listed.branch.as_deref() == Some(*branch);
             Ok(repository.worktrees()?.iter().any(is_it))
         };
-        let is_its = is_own
+        let has_it = is_own
             && (holds_worktree || repository.as_ref().map(is_on_branch).transpose()?.unwrap_or_default());
-        let has_worktree = is_its && spec.worktree.is_dir();
+        let has_worktree = has_it && spec.worktree.is_dir();
         let mut kept = Vec::new();
         if let Some((branch, repository)) = &repository
             && let Some(head) = repository.branch_head(branch)?
@@ -157,7 +157,7 @@ impl Service {
         }
         if let Some((branch, repository)) = &repository {
             // A cancelled loop without work removes its worktree itself.
-            if is_its
+            if has_it
                 && spec.worktree.is_dir()
                 && let Some(why) = repository.remove_saved_worktree(&spec.worktree)?
             {

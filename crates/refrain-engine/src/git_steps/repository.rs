@@ -260,7 +260,10 @@ impl Job {
             let touched = self.touched(repository, &tree)?;
             Ok(Event::CandidateTaken { tree: Some(tree), partial, touched, changed })
         });
-        taken.unwrap_or_else(|error| Event::CandidateRefused { error: self.say(&error) })
+        taken.unwrap_or_else(|error| Event::CandidateRefused {
+            error: self.say(&error),
+            bad_work: error.is_of_objects(),
+        })
     }
 
     fn commit(&self) -> Event {

@@ -110,13 +110,7 @@ impl Landing {
         let taken = || -> Result<PlanEvent, GitError> {
             let (head, branch) = self.worktree(state, None)?.begin_of_plan()?;
             let repository = self.repository(None)?;
-            let line = state.spec.line();
-            if !repository.move_reference(&line, None, &head, "begin")? {
-                let was = repository.reference(&line)?;
-                if !repository.move_reference(&line, was.as_ref(), &head, "begin")? {
-                    return Err(GitError::ReferenceMoved(line));
-                }
-            }
+            repository.put_reference(&state.spec.line(), &head, "begin")?;
             Ok(PlanEvent::BaseTaken { head, branch })
         };
         taken().unwrap_or_else(|error| PlanEvent::Hindered { error: chain(&error) })
@@ -224,14 +218,13 @@ impl Landing {
             allow_secrets: &spec.each.git.allow_secrets,
             cancel: Some(cancel),
         })?;
-        let (made, refused) = match landed {
-            LandingOutcome::Done { commits } => (commits, None),
+        let (made, refused, line_was) = match landed {
+            LandingOutcome::Done { commits, was } => (commits, None, was),
             LandingOutcome::Secrets { commits, exposed } => {
                 let all: Vec<_> = exposed.iter().map(ToString::to_string).collect();
                 let why = "it would put what looks like a secret into the history";
-                (commits, Some(format!("{why}: {}", all.join(", "))))
+                (commits, Some(format!("{why}: {}", all.join(", "))), None)
             }
-            LandingOutcome::Moved { .. } => return Err(GitError::ReferenceMoved(spec.line())),
         };
         if let Some(last) = made.last() {
             tip = last.clone();
@@ -242,7 +235,7 @@ impl Landing {
             Some(_) => made.next().map(Some),
         });
         let commits = commits.collect();
-        Ok(PlanEvent::BatchLanded { commits, refused, tip })
+        Ok(PlanEvent::BatchLanded { commits, refused, tip, line_was })
     }
 
     /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they
@@ -279,8 +272,7 @@ impl Landing {
         let landed = |task: &&TaskState| task.wave == place && matches!(task.stage, Stage::Landed { .. });
         let mut tasks: Vec<TaskId> =
             state.tasks.iter().filter(landed).map(|task| task.card.id.clone()).collect();
-        let made_of = state.trunk.as_ref().zip(state.tip.as_ref()).filter(|_| !its.is_empty());
-        let Some((stand, tip)) = made_of else {
+        let Some(stand) = state.trunk.as_ref().filter(|_| !its.is_empty()) else {
             return Ok(PlanEvent::WaveCompleted {
                 wave,
                 commit: None,
@@ -300,7 +292,7 @@ impl Landing {
         let Some(RemadeWave { commit, mut commits, .. }) = made else {
             return Ok(PlanEvent::Hindered { error: format!("wave {wave} cannot be made of its commits") });
         };
-        let rest = self.remake(&repository, state, (tip, &commit), &later, cancel)?;
+        let rest = self.remake(&repository, state, &commit, &later, cancel)?;
         commits.retain(|made| !its.contains(&(made.task.clone(), made.commit.clone())));
         Ok(PlanEvent::WaveCompleted { wave, commit: Some(commit), tasks, rest, commits })
     }
@@ -344,18 +336,17 @@ impl Landing {
         &self,
         repository: &Repository,
         state: &PlanState,
-        (tip, onto): (&Oid, &Oid),
+        onto: &Oid,
         later: &[(TaskId, Oid)],
         cancel: &Cancel,
     ) -> Result<Vec<Oid>, GitError> {
         let commits: Vec<_> = later.iter().map(|(_, commit)| commit.clone()).collect();
         let line = state.spec.line();
-        let request = RemakeRequest { reference: &line, tip, onto, commits: &commits, cancel: Some(cancel) };
-        match repository.remake_line(request)? {
-            LinearBranch::Done { picked, conflicts, .. } if conflicts.is_empty() => {
-                Ok(picked.into_iter().map(|(_, made)| made).collect())
-            }
-            LinearBranch::Done { .. } | LinearBranch::Moved { .. } => Err(GitError::ReferenceMoved(line)),
+        let request = RemakeRequest { reference: &line, onto, commits: &commits, cancel: Some(cancel) };
+        let LinearBranch { picked, conflicts, .. } = repository.remake_line(request)?;
+        match conflicts.first() {
+            None => Ok(picked.into_iter().map(|(_, made)| made).collect()),
+            Some((commit, _)) => Err(GitError::LandedConflict { landed: commit.clone(), onto: onto.clone() }),
         }
     }
 
@@ -367,8 +358,7 @@ impl Landing {
         cancel: &Cancel,
     ) -> Result<HandingOver, GitError> {
         let told = |event| Ok(HandingOver::Told(event));
-        let (Some((_, branch)), Some(handed), Some(stand), Some(tip)) =
-            (&state.base, &state.handed, &state.trunk, &state.tip)
+        let (Some((_, branch)), Some(handed), Some(stand)) = (&state.base, &state.handed, &state.trunk)
         else {
             return told(refused(None::<String>));
         };
@@ -396,10 +386,12 @@ impl Landing {
         if let HandedOver::Diverged { head } = &said {
             let repository = self.repository(Some(cancel))?;
             let with_rest = |head: &Oid, waves: Vec<RemadeWave>| -> Result<HandingOver, GitError> {
-                let rest = self.remake(&repository, state, (tip, head), &state.line, cancel)?;
+                let rest = self.remake(&repository, state, head, &state.line, cancel)?;
                 told(PlanEvent::HandedOver { head: Some(head.clone()), rest, waves, refused: None })
             };
-            // Done before, by a runner that was killed before it could say so.
+            let is_verified =
+                |tree: &Oid| !state.spec.each.has_hard_gates() || verified.is_some_and(|it| it == tree);
+            // Done before, by a runner that was killed before it could say so, or by an agent, which can move both.
             if repository.reference(&state.spec.last_wave())?.as_ref() == Some(head) {
                 let plan = ("Refrain-Plan", state.spec.id.as_str());
                 let mut waves = Vec::new();
@@ -409,7 +401,14 @@ impl Landing {
                     let found = repository.wave_on((handed, head), &trailers)?;
                     waves.extend(found.map(|(commit, chain)| remade(*wave, its, commit, chain)));
                 }
-                return with_rest(head, waves);
+                let tree = repository.tree_of(head)?;
+                if waves.len() == state.handover.due.len() {
+                    return if is_verified(&tree) {
+                        with_rest(head, waves)
+                    } else {
+                        Ok(HandingOver::ToVerify(tree))
+                    };
+                }
             }
             // The person committed meanwhile: the waves are made anew on top of that.
             let head = head.clone();
@@ -426,7 +425,7 @@ impl Landing {
             }
             // No gate has seen the merge of the two.
             let tree = repository.tree_of(&anew)?;
-            if state.spec.each.has_hard_gates() && verified != Some(&tree) {
+            if !is_verified(&tree) {
                 return Ok(HandingOver::ToVerify(tree));
             }
             said = give(&head, &anew)?;

@@ -123,12 +123,15 @@ impl Service {
                 (Some(worktree), None) => return Ok(Err(DiscardRefusal::CheckedOut { branch, worktree })),
                 (Some(worktree), Some(slot)) => {
                     let of = (&round.id, dir);
-                    match self.keep_uncommitted(&worktree, &state.spec.each, of, head)? {
-                        Ok((work, files)) => {
+                    match self.keep_uncommitted(&worktree, &state.spec.each, of, head.clone()) {
+                        Ok(Ok((work, files))) => {
                             saved.extend((files > 0).then_some((worktree, slot)));
                             (work, files)
                         }
-                        Err(why) => return Ok(Err(why)),
+                        Ok(Err(why)) => return Ok(Err(why)),
+                        // The worktree stays as it is, and is held.
+                        Err(EngineError::Git(error)) if error.is_of_objects() => (head, 0),
+                        Err(error) => return Err(error),
                     }
                 }
             };

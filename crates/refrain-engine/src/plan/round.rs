@@ -12,7 +12,8 @@ use refrain_core::event::{Asker, End, Urgency};
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::{
-    AgentFault, Graph, PlanSpec, PlanState, RunningTask, Task, TaskEnd, TaskEnded, TaskState, failed_gate,
+    AgentFault, Graph, PlanSpec, PlanState, RunningTask, Stop, Task, TaskEnd, TaskEnded, TaskState,
+    failed_gate,
 };
 use refrain_core::view::{self, Alive, trace};
 use refrain_core::{LoopId, LoopState, Spec};
@@ -326,9 +327,14 @@ impl Round {
             index: &self.plan_dir.0.join(format!("index-{}", self.running.id)),
             cancel: None,
         };
-        let (tree, conflicts) = match repository.merge(request)? {
-            MergeResult::Clean { tree } => (tree, Vec::new()),
-            MergeResult::Conflict { tree, conflicts } => (tree, conflicts),
+        let (tree, conflicts) = match repository.merge(request) {
+            Ok(MergeResult::Clean { tree }) => (tree, Vec::new()),
+            Ok(MergeResult::Conflict { tree, conflicts }) => (tree, conflicts),
+            // No checkout can have it: the task begins anew, and the branch of that round stays.
+            Err(error) if error.is_of_objects() => {
+                return Ok(Begin { at: onto.clone(), conflicts: Vec::new() });
+            }
+            Err(error) => return Err(error),
         };
         let marked = repository.with_markers(onto, &tree, None)?;
         let conflicts: BTreeSet<_> = conflicts.into_iter().map(|it| it.path).chain(marked).collect();
@@ -398,7 +404,7 @@ impl Round {
         let task = self.task.card.id.clone();
         let branch = self.spec.branch(&task, self.running.round);
         let status = view::status(state, Alive::NO_RUNNER);
-        let end = TaskEnd::of(state, &status.reason, status.needs.as_deref());
+        let mut end = TaskEnd::of(state, &status.reason, status.needs.as_deref());
         let repository = self.landing.repository(None)?;
         let found = repository.references(&[format!("refs/heads/{branch}")])?.into_values().next();
         let mut head = found.as_ref().map(|(at, _)| at.clone());
@@ -408,6 +414,15 @@ impl Round {
         {
             let message = format!("What task {task} made");
             head = Some(repository.conflict_commit(&self.running.onto, tree, &message, &[], None)?);
+        }
+        // Work that no checkout can have would not merge; without gates nothing looked at it before.
+        if let (TaskEnd::Proven { tree: None } | TaskEnd::Hindered { .. }, Some(at)) = (&end, &head)
+            && let Err(error) = repository.verify_tree(at, None)
+        {
+            match error.is_of_objects() {
+                true => end = TaskEnd::Stopped(Stop::Other { reason: chain(&error) }),
+                false => return Err(error.into()),
+            }
         }
         let (iterations, cost, fault) = (state.charged, state.spent.cost, AgentFault::of(state));
         let cost_at_least = state.spent.cost_at_least;

@@ -199,7 +199,7 @@ impl Case {
             });
             match verified {
                 Ok(true) => Check::agrees(Subject::Tree, tree),
-                Err(error @ GitError::ForgedObject(_)) => Check::differs(Subject::Tree, tree, chain(&error)),
+                Err(error) if error.is_of_objects() => Check::differs(Subject::Tree, tree, chain(&error)),
                 Ok(false) if is_committed => Check::differs(
                     Subject::Tree,
                     tree,

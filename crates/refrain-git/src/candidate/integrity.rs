@@ -1,5 +1,5 @@
-//! Whether objects match their names: an agent can write into the object store. Git does not check that when it reads them;
-//! peeling a name makes it check.
+//! Whether objects match their names, and trees can be checked out: an agent can write into the object store. Git does not
+//! check either when it reads them; peeling a name makes it check that name.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -11,9 +11,9 @@ use camino::Utf8Path;
 use refrain_core::git::{Oid, RepoPath};
 
 use crate::Cancel;
-use crate::candidate::folder_snapshot::FolderSnapshot;
 use crate::candidate::stage;
 use crate::error::{GitError, OnPath};
+use crate::plumbing::checkout_path::check_path;
 use crate::plumbing::disk::{LARGEST, ScratchFolder};
 use crate::plumbing::git::Git;
 use crate::plumbing::object::{blob, blob_of, name_of};
@@ -25,10 +25,8 @@ pub(crate) struct Checkout<'a> {
     pub(crate) repository: &'a Repository,
     pub(crate) tree: &'a Oid,
     pub(crate) folder: &'a Utf8Path,
-    /// The folder that `kept` lists.
-    pub(crate) top: &'a Utf8Path,
-    /// Files that were already compared.
-    pub(crate) kept: &'a FolderSnapshot,
+    /// Whether the file at a path was compared before, and not written since.
+    pub(crate) is_known: &'a dyn Fn(&[u8]) -> bool,
 }
 
 /// An entry of an index or a tree.
@@ -52,34 +50,77 @@ impl Entry<'_> {
 }
 
 impl Repository {
-    /// Checks whether the tree of a commit, or a tree, and all in it match their names. A missing object is no error.
-    /// Errors: [`GitError::ForgedObject`] if one has another; [`GitError`] if git cannot be run, or is cancelled.
+    /// Checks whether the tree of a commit, or a tree, and all in it match their names, and can be checked out. A missing object
+    /// is no error.
+    /// Errors: [`GitError::ForgedObject`], [`GitError::BadPath`] or [`GitError::BadTree`] if not; [`GitError`] if git cannot be
+    /// run, or is cancelled.
     pub fn verify_tree(&self, treeish: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
-        verify_trees(self.git().until(cancel), &[treeish])
+        let git = self.git().until(cancel);
+        let printed = self.list_files(git, treeish)?;
+        let listed = entries(&printed, "ls-tree")?;
+        listed.iter().try_for_each(|entry| check_path(entry.path))?;
+        let objects = listed.into_iter().filter_map(|entry| match entry.mode {
+            b"160000" => None,
+            b"040000" => Some(("tree", entry)),
+            _ => Some(("blob", entry)),
+        });
+        verify_objects(git, &objects.collect::<Vec<_>>())
     }
 }
+
+impl Repository {
+    /// What `git ls-tree -r -t -z` prints of a tree, or the tree of a commit, as its name says.
+    fn list_files(&self, git: Git<'_>, treeish: &Oid) -> Result<Vec<u8>, GitError> {
+        let ask = |git: Git<'_>| git.output(list(treeish), &[]).map_err(|error| error.of_tree(treeish));
+        // Git does not list a forged tree, and does not say so.
+        let top = ("tree", Entry { is_skipped: false, mode: b"", object: treeish.as_str(), path: b"" });
+        let printed = ask(git).or_else(|error| verify_objects(git, &[top]).and(Err(error)))?;
+        if tree_of(&entries(&printed, "ls-tree")?, 0).as_ref() == Some(treeish) {
+            return Ok(printed);
+        }
+        // It is a commit, has modes of old gits, which an index cannot have, or SHA-256 names.
+        ask(VerifiedObjects::of(self, git, &[treeish])?.apply(git))
+    }
+
+    /// Checks that these entries of an index, which are no conflict, are those of a tree.
+    fn verify_entries(&self, git: Git<'_>, files: &[Entry<'_>], tree: &Oid) -> Result<(), GitError> {
+        if tree_of(files, 0).as_ref() == Some(tree) {
+            return Ok(());
+        }
+        let printed = self.list_files(git, tree)?;
+        let mut listed = entries(&printed, "ls-tree")?;
+        listed.retain(|entry| entry.mode != b"040000");
+        let same = |(one, other): (&Entry<'_>, &Entry<'_>)| {
+            one.path == other.path && one.object == other.object && one.mode == other.mode
+        };
+        match listed.len() == files.len() && listed.iter().zip(files).all(same) {
+            true => Ok(()),
+            false => Err(GitError::ForgedObject(format!("tree {tree}"))),
+        }
+    }
+
+    /// Checks that the index of `git` has the files of a tree. What git calls the tree of an index, it may have read under a
+    /// name that is not that of these files.
+    pub(crate) fn verify_index(&self, git: Git<'_>, tree: &Oid) -> Result<(), GitError> {
+        let printed = git.output(LISTED, &[])?;
+        self.verify_entries(git, &entries(&printed, "ls-files")?, tree)
+    }
+}
+
+/// Lists the entries of an index: `tag mode object stage TAB path`.
+pub(crate) const LISTED: &[&str] = &["ls-files", "-t", "--stage", "-z"];
 
 /// Compares the files that git wrote with the tree: which files there are, and the content of those written just now.
 /// `git` has the index that git wrote with them.
 pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<(), GitError> {
-    let Checkout { tree, folder, top, kept, .. } = checkout;
-    let printed = git.output(["ls-files", "-t", "--stage", "-z"], &[])?;
+    let Checkout { repository, tree, folder, is_known } = checkout;
+    let printed = git.output(LISTED, &[])?;
     let files = entries(&printed, "ls-files")?;
-    if tree_of(&files, 0).as_ref() != Some(tree) {
-        // Old gits wrote trees with modes that an index cannot have; and SHA-256 names are left to git.
-        verify_trees(git, &[tree])?;
-        let printed = git.output(list(&["-r"], tree), &[])?;
-        let listed = entries(&printed, "ls-tree")?;
-        let is_same =
-            |(one, other): (&Entry<'_>, &Entry<'_>)| one.path == other.path && one.object == other.object;
-        if listed.len() != files.len() || !listed.iter().zip(&files).all(is_same) {
-            return Err(GitError::ForgedObject(format!("tree {tree}")));
-        }
-    }
+    repository.verify_entries(git, &files, tree)?;
     let mut converted = Vec::new();
     for entry in files.into_iter().filter(|entry| entry.mode != b"160000" && !entry.is_skipped) {
         let path = folder.as_std_path().join(OsStr::from_bytes(entry.path));
-        if kept.has(top, &path) {
+        if is_known(entry.path) {
             continue;
         }
         let content = file_name(&path).on("read", folder)?;
@@ -88,12 +129,12 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
             converted.push(entry);
         }
     }
-    let Some(other) = unlike_stored(git, &checkout, &converted)? else { return Ok(()) };
+    let Some(other) = other_than_stored(git, &checkout, &converted)? else { return Ok(()) };
     Err(GitError::ForgedObject(RepoPath::from_bytes(other).to_string()))
 }
 
 /// The first of these entries whose file is not what git makes of its object.
-fn unlike_stored<'a>(
+fn other_than_stored<'a>(
     git: Git<'_>,
     checkout: &Checkout<'_>,
     entries: &[Entry<'a>],
@@ -111,8 +152,8 @@ fn unlike_stored<'a>(
     if others.is_empty() {
         return Ok(None);
     }
-    let names = others.iter().map(|entry| entry.object.to_owned()).collect();
-    let objects = VerifiedObjects::named(git, &checkout.repository.objects(), &names)?;
+    let names = others.iter().map(|entry| (entry.object.to_owned(), entry.name())).collect();
+    let objects = VerifiedObjects::named(checkout.repository, git, &names)?;
     for entry in others {
         let path = OsStr::from_bytes(entry.path);
         let mut named = OsString::from("--path=");
@@ -147,29 +188,17 @@ fn file_name(path: &Path) -> std::io::Result<Option<Oid>> {
     }
 }
 
-fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
-    [&["--no-replace-objects", "ls-tree", "-z", "--full-tree"], how, &[tree.as_str()]].concat()
+fn list(treeish: &Oid) -> [&str; 7] {
+    ["--no-replace-objects", "ls-tree", "-r", "-t", "-z", "--full-tree", treeish.as_str()]
 }
 
-/// [`Repository::verify_tree`] for several.
-pub(crate) fn verify_trees(git: Git<'_>, treeishes: &[&Oid]) -> Result<(), GitError> {
-    let tops = treeishes
-        .iter()
-        .map(|it| ("tree", Entry { is_skipped: false, mode: b"", object: it.as_str(), path: b"" }));
-    let tops: Vec<_> = tops.collect();
-    let listed = treeishes.iter().map(|treeish| git.output(list(&["-r", "-t"], treeish), &[]));
-    // Git does not list a forged tree.
-    let listed = listed.collect::<Result<Vec<_>, _>>();
-    let listed = listed.or_else(|error| verify_objects(git, &tops).and(Err(error)))?;
-    let mut objects = tops;
-    for printed in &listed {
-        objects.extend(entries(printed, "ls-tree")?.into_iter().filter_map(|entry| match entry.mode {
-            b"160000" => None,
-            b"040000" => Some(("tree", entry)),
-            _ => Some(("blob", entry)),
-        }));
+/// Why git failed on a worktree: the tree of its head, if that is to blame, else `error`.
+pub(crate) fn cause(repository: &Repository, git: Git<'_>, error: GitError) -> GitError {
+    let head = git.text(["rev-parse", "--verify", "HEAD"], &[]).ok().and_then(|head| head.parse().ok());
+    match head.map(|head| repository.verify_tree(&head, None)) {
+        Some(Err(found)) if found.is_of_objects() => found,
+        Some(_) | None => error,
     }
-    verify_objects(git, &objects)
 }
 
 fn verify_objects(git: Git<'_>, objects: &[(&str, Entry<'_>)]) -> Result<(), GitError> {
@@ -213,10 +242,15 @@ fn entries<'a>(printed: &'a [u8], command: &'static str) -> Result<Vec<Entry<'a>
         .collect()
 }
 
-/// The name of the tree with the entries of an index; `skip` bytes of each path belong to the tree itself.
+/// The SHA-1 name of the tree with these files; `skip` bytes of each path belong to the tree itself. Folders in the list do
+/// not count.
 fn tree_of(entries: &[Entry<'_>], skip: usize) -> Option<Oid> {
     let (mut content, mut rest) = (Vec::new(), entries);
-    while let Some(first) = rest.first() {
+    while let Some((first, more)) = rest.split_first() {
+        if first.mode == b"040000" {
+            rest = more;
+            continue;
+        }
         let path = first.path.get(skip..)?;
         let (mode, name, object, count) = match memchr::memchr(b'/', path) {
             None => (first.mode, path, first.object.to_owned(), 1),

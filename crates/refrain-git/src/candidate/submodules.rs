@@ -3,13 +3,22 @@
 
 use camino::Utf8Path;
 
+use crate::candidate::integrity;
 use crate::candidate::status::{self, Entry, Kind, Status, TrackedFile, repository_of};
 use crate::error::GitError;
+use crate::plumbing::checkout_path::check_path;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
+/// Errors: those of [`Repository::verify_tree`] too, if the head or the index has what no checkout can have.
 pub(crate) fn look(repository: &Repository, git: Git<'_>) -> Result<Status, GitError> {
-    let mut status = status::read(git)?;
+    let mut status = status::read(git).map_err(|error| match error {
+        GitError::Failed { .. } => integrity::cause(repository, git, error),
+        error => error,
+    })?;
+    // A new file has the name that it has on disk; a nested repository ends with a slash.
+    let mut tracked = status.entries.iter().filter(|entry| entry.kind != Kind::New);
+    tracked.try_for_each(|entry| check_path(&entry.path))?;
     if repository.root().join(".gitmodules").symlink_metadata().is_ok() {
         look_inside(repository, git, &mut status)?;
     }

@@ -56,7 +56,9 @@ impl Repository {
             && status.entries.is_empty()
             && let Some(head) = &status.head
         {
-            return Ok((self.tree_by(git, head)?, Vec::new()));
+            let tree = self.tree_by(git, head)?;
+            self.verify_index(git, &tree)?;
+            return Ok((tree, Vec::new()));
         }
         let looks = ReadStamps::of(self, &status, index).filter(|_| before.is_empty());
         let rules = Rules { largest: largest_file, allow_secrets, base: base.head.as_ref() };
@@ -64,6 +66,7 @@ impl Repository {
         stage(self, git, status.head.as_ref(), &mut candidate, rules)?;
         let answer = git.text(["write-tree"], &[])?;
         let tree = answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })?;
+        self.verify_index(git, &tree)?;
         let left_out = candidate.left_out.clone();
         StagedWork::keep(self, (index, person), (status, looks), (candidate, &tree), largest_file);
         Ok((tree, left_out))

@@ -115,10 +115,10 @@ impl Repository {
             return Ok(HandedOver::Done);
         }
         let git = self.git().until(request.cancel);
-        let objects = VerifiedObjects::of(git, &self.objects(), &[expected, to])?;
+        let objects = VerifiedObjects::of(self, git, &[expected, to])?;
         let index = Index::of(self);
         let Some(lock) = index.lock(request.id)? else { return Ok(HandedOver::IndexLocked) };
-        let git = objects.apply(git).with_index(request.index);
+        let git = objects.apply(git).without_fetching().with_index(request.index);
         Job { repository: self, request, git, head: &head, note: &note, is_check }.run(lock)
     }
 

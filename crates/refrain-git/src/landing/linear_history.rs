@@ -32,7 +32,6 @@ pub(crate) struct New<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct RemakeRequest<'a> {
     pub reference: &'a str,
-    pub tip: &'a Oid,
     /// The base of the line: its original start, or a new one.
     pub onto: &'a Oid,
     /// The commits of the line, in order. A commit that is not listed is removed.
@@ -40,27 +39,20 @@ pub struct RemakeRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
+/// A line that was made anew, to which the reference points.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinearBranch {
-    /// The reference points to the new line.
-    Done {
-        tip: Oid,
-        /// The new commit for each original commit, in order.
-        picked: Vec<(Oid, Oid)>,
-        /// The commits that depend on the removed ones, and so are not in it either.
-        conflicts: Vec<(Oid, Vec<Conflict>)>,
-    },
-    /// Another process moved the reference, which was there at that time.
-    Moved {
-        /// Its position now; none if it is gone.
-        at: Option<Oid>,
-    },
+pub struct LinearBranch {
+    pub tip: Oid,
+    /// The new commit for each original commit, in order.
+    pub picked: Vec<(Oid, Oid)>,
+    /// The commits that depend on the removed ones, and so are not in it either.
+    pub conflicts: Vec<(Oid, Vec<Conflict>)>,
 }
 
 impl Repository {
     /// Recreates a line from some of its commits, or on another commit: with `onto` as the line's start and all
     /// commits except one, that one is removed. Commits that are already in the right place are kept. It may be
-    /// repeated: the result is the same each time, unless commits are signed; then it is recognized by its trees.
+    /// repeated: the result is the same each time, unless commits are signed.
     pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<LinearBranch, GitError> {
         let git = self.git().until(request.cancel);
         let (mut tip, mut picked, mut conflicts) = (request.onto.clone(), Vec::new(), Vec::new());
@@ -74,21 +66,8 @@ impl Repository {
                 Err(conflict) => conflicts.push((commit.clone(), conflict)),
             }
         }
-        if self.move_reference(request.reference, Some(request.tip), &tip, "refrain: make the line anew")? {
-            return Ok(LinearBranch::Done { tip, picked, conflicts });
-        }
-        let at = self.reference(request.reference)?;
-        let now = match &at {
-            Some(at) => since(git, request.onto, at)?,
-            None => Vec::new(),
-        };
-        if let Some(at) = at.clone().filter(|_| now.len() == picked.len())
-            && self.trees(git, &now)? == self.trees(git, &made_of(&picked))?
-        {
-            let picked = picked.into_iter().zip(now).map(|((was, _), now)| (was, now)).collect();
-            return Ok(LinearBranch::Done { tip: at, picked, conflicts });
-        }
-        Ok(LinearBranch::Moved { at })
+        self.put_reference(request.reference, &tip, "refrain: make the line anew")?;
+        Ok(LinearBranch { tip, picked, conflicts })
     }
 
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
@@ -121,6 +100,11 @@ impl Repository {
             at if at.as_ref().map_or(nothing.as_str(), Oid::as_str) != from => Ok(false),
             _ => Err(GitError::Failed { command: format!("git update-ref {name}"), said: said(&done) }),
         }
+    }
+
+    /// Sets a reference that only the caller may move, wherever it is, or leads.
+    pub fn put_reference(&self, name: &str, to: &Oid, why: &str) -> Result<(), GitError> {
+        self.git().output(["update-ref", "--no-deref", "-m", why, name, to.as_str()], &[]).map(drop)
     }
 
     /// Creates a reference that does not exist; returns whether it did so.
@@ -160,7 +144,8 @@ impl Repository {
 
     /// Deletes references that have not moved, all at once; one that has moved stays.
     pub fn drop_references(&self, at: &BTreeMap<String, Oid>) -> Result<(), GitError> {
-        let order = |(name, at): (&String, &Oid)| format!("delete {name} {at}\n");
+        // An agent can make a reference lead to a branch of the user.
+        let order = |(name, at): (&String, &Oid)| format!("option no-deref\ndelete {name} {at}\n");
         let all: String = at.iter().map(order).collect();
         if all.is_empty() || Git::run(self.git(), ["update-ref", "--stdin"], all.as_bytes())?.status.success()
         {
@@ -172,7 +157,7 @@ impl Repository {
 
     /// Deletes a reference if it has not moved; returns whether it is gone.
     pub fn drop_reference(&self, name: &str, at: &Oid) -> Result<bool, GitError> {
-        let done = self.git().run(["update-ref", "-d", name, at.as_str()], &[])?;
+        let done = self.git().run(["update-ref", "--no-deref", "-d", name, at.as_str()], &[])?;
         if done.status.success() {
             return Ok(true);
         }
@@ -233,7 +218,7 @@ impl Repository {
             .map(Ok)
     }
 
-    fn signs(&self, git: Git<'_>) -> Result<bool, GitError> {
+    pub(crate) fn signs(&self, git: Git<'_>) -> Result<bool, GitError> {
         if configured(self, git, |configured| configured.is_unsigned())? {
             return Ok(false);
         }
@@ -267,8 +252,4 @@ pub(crate) fn trailed(
         trailers.iter().all(|(_, value)| lines.next() == Some(value)).then_some(commit)
     };
     Ok(printed.split(|byte| *byte == 0).find_map(is_it))
-}
-
-fn made_of(picked: &[(Oid, Oid)]) -> Vec<Oid> {
-    picked.iter().map(|(_, now)| now.clone()).collect()
 }

@@ -10,7 +10,6 @@ use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
 use refrain_core::text::cut_middle;
 
 use crate::Cancel;
-use crate::candidate::integrity::verify_trees;
 use crate::candidate::stage;
 use crate::commit::message::OWN_IDENTITY;
 use crate::error::GitError;
@@ -54,9 +53,14 @@ impl Repository {
     /// Merges the changes of a work since its base onto a tip. It may be repeated with the same result.
     pub fn merge(&self, request: MergeRequest<'_>) -> Result<MergeResult, GitError> {
         let git = self.git().until(request.cancel);
-        let without = self.without(git, request)?;
-        let work = without.as_ref().unwrap_or(request.work);
-        self.merge_trees(git, request.base, (request.tip, work))
+        let MergeRequest { base, tip, work, except, .. } = request;
+        if except.is_empty() {
+            return self.merge_trees(git, base, (tip, work));
+        }
+        let objects = VerifiedObjects::of(self, git, &[base, tip, work])?;
+        let here = objects.apply(git).without_fetching();
+        let without = self.without(here, request)?;
+        self.merge_verified(&objects, here, base, (tip, without.as_ref().unwrap_or(work)))
     }
 
     /// Merges the changes between `base` and `work` onto `tip`, with the tip's attributes.
@@ -67,13 +71,22 @@ impl Repository {
         (tip, work): (&Oid, &Oid),
     ) -> Result<MergeResult, GitError> {
         if base == tip {
-            verify_trees(git, &[work])?;
+            self.verify_tree(work, None)?;
             return Ok(MergeResult::Clean { tree: self.tree_by(git, work)? });
         }
-        // A merged file gets a name of its own, whatever was forged in it.
-        let store = self.objects();
-        let objects = VerifiedObjects::of(git, &store, &[base, tip, work])?;
-        let git = objects.apply(git);
+        let objects = VerifiedObjects::of(self, git, &[base, tip, work])?;
+        self.merge_verified(&objects, objects.apply(git).without_fetching(), base, (tip, work))
+    }
+
+    /// The same with objects that were verified, in `git`: a file that is merged of others gets a name of its own, whatever
+    /// the others contain.
+    fn merge_verified(
+        &self,
+        objects: &VerifiedObjects,
+        git: Git<'_>,
+        base: &Oid,
+        (tip, work): (&Oid, &Oid),
+    ) -> Result<MergeResult, GitError> {
         let attributes = AttributesFolder::of(git, tip)?;
         let (tip, work) = (on_base(git, base, tip)?, on_base(git, base, work)?);
         let words = ["merge-tree", "--write-tree", "-z", "--messages", tip.as_str(), work.as_str()];
@@ -86,7 +99,7 @@ impl Repository {
             Some(0 | 1) => parse(&done.stdout).ok_or_else(answer)?,
             _ => return Err(GitError::Failed { command: "git merge-tree".to_owned(), said: said(&done) }),
         };
-        objects.give(&store)?;
+        objects.give(self, git)?;
         match done.status.success() {
             true => Ok(MergeResult::Clean { tree }),
             false => Ok(MergeResult::Conflict { tree, conflicts }),
@@ -112,7 +125,7 @@ impl Repository {
         git.output(["read-tree", work.as_str()], &[])?;
         let lines: Vec<u8> = changes.iter().flat_map(stage::Change::line).collect();
         stage::put(git, &lines)?;
-        let tree = oid("write-tree", &git.text(["write-tree"], &[])?)?;
+        let tree = oid("write-tree", &git.text(["write-tree", "--missing-ok"], &[])?)?;
         let args = OWN_IDENTITY.iter().copied().chain(["commit-tree", tree.as_str(), "-p", base.as_str()]);
         oid("commit-tree", &git.text(args, b"Work without what is no part of it\n")?).map(Some)
     }

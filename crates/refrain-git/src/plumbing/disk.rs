@@ -49,13 +49,11 @@ pub(crate) struct ScratchFolder {
 
 impl ScratchFolder {
     pub(crate) fn new() -> Result<Self, GitError> {
-        let (parent, prefix) = (std::env::temp_dir(), "refrain-");
-        let path_of = |folder: &TempDir| Utf8PathBuf::from_path_buf(folder.path().to_owned()).ok();
-        // A folder whose path is no text would be no argument of git.
-        let parent = if parent.to_str().is_some() { parent } else { "/tmp".into() };
-        let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(&parent);
-        let folder = folder.on("create", Utf8Path::new("a folder for temporary files"))?;
-        Ok(Self { path: path_of(&folder).unwrap_or_default(), _folder: folder })
+        // A path that is no text would be no argument of git.
+        let parent = Utf8PathBuf::from_path_buf(std::env::temp_dir()).unwrap_or_else(|_| "/tmp".into());
+        let folder = tempfile::Builder::new().prefix("refrain-").tempdir_in(&parent).on("create", &parent)?;
+        let path = Utf8Path::from_path(folder.path()).map(Utf8Path::to_owned).unwrap_or(parent);
+        Ok(Self { path, _folder: folder })
     }
 
     pub(crate) fn path(&self) -> &Utf8Path {

@@ -340,7 +340,7 @@ impl<'a> Git<'a> {
             tool = tool.with("GIT_ALLOW_PROTOCOL", "none");
         }
         let runs_programs = (runs_hooks && overrides.has_programs)
-            || (overrides.has_filters && is_one_of(FILTERING))
+            || (overrides.has_filters && (is_one_of(FILTERING) || args.iter().any(|arg| arg == "--filters")))
             || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
         let limit = self.limit.or((!runs_programs).then_some(LONGEST));

@@ -8,12 +8,11 @@
 //! agent can write that: a candidate is made from an index whose file attributes git wrote for Refrain alone.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::{FileStamp, LARGEST, remove, seen};
@@ -23,34 +22,21 @@ use crate::repository::Repository;
 /// The start of a loop's lock; the loop's id and a line break follow. An index starts with `DIRC` instead.
 const MARK: &str = "refrain loop ";
 
-fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<()> {
-    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-    let last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
-    utimensat(CWD, path.as_std_path(), &Timestamps { last_access, last_modification }, AtFlags::empty())?;
-    Ok(())
-}
-
-/// Copies an index, if it is a regular file of a plausible size.
-fn copy_regular(path: &Utf8Path, copy: &Utf8Path) -> io::Result<()> {
-    let from = refrain_files::open_regular(path)?;
-    let meta = from.metadata()?;
-    if meta.len() > LARGEST {
-        return Err(ErrorKind::FileTooLarge.into());
-    }
-    let mut to = File::create(copy)?;
-    to.set_permissions(meta.permissions())?;
-    io::copy(&mut from.take(LARGEST), &mut to)?;
-    Ok(())
-}
-
-/// Copies an index with its modification time: git rereads files that are not older than their index, because they may have
-/// been written in the same clock tick.
-fn copy_with_time(path: &Utf8Path, stamp: FileStamp, copy: &Utf8Path) -> Result<(), GitError> {
-    copy_regular(path, copy).on("copy", path)?;
-    match stamp {
-        Some((_, _, seconds, nanoseconds, ..)) => set_modified(copy, seconds, nanoseconds).on("write", copy),
-        None => Ok(()),
-    }
+/// Puts a copy of an index in the place of `copy`, with its modification time: git rereads files that are not older than
+/// their index, because they may have been written in the same clock tick. An agent may put a link there at any time.
+fn copy_with_time(path: &Utf8Path, copy: &Utf8Path) -> Result<(), GitError> {
+    let folder = copy.parent().unwrap_or(copy);
+    let made = || -> io::Result<()> {
+        let from = refrain_files::open_regular(path)?;
+        let meta = from.metadata()?;
+        let mut to = tempfile::Builder::new().prefix(".index-").tempfile_in(folder)?;
+        io::copy(&mut from.take(LARGEST), &mut to)?;
+        let permissions = fs::symlink_metadata(copy).map_or(meta.permissions(), |there| there.permissions());
+        to.as_file().set_permissions(permissions)?;
+        to.as_file().set_modified(meta.modified()?)?;
+        to.persist(copy).map(drop).map_err(|error| error.error)
+    };
+    made().on("copy", path)
 }
 
 /// Lists the entries of an index: `tag mode object stage TAB path`.
@@ -93,7 +79,7 @@ impl Index {
         unlock_private(copy)?;
         let seen = self.bounded()?;
         match seen {
-            Some(_) => copy_with_time(&self.path, seen, copy)?,
+            Some(_) => copy_with_time(&self.path, copy)?,
             None => remove(copy)?,
         }
         Ok(seen)
@@ -219,13 +205,7 @@ impl IndexLock<'_> {
     /// Replaces the index by a copy of `other`, and releases the lock. It is one rename, so there is always a complete
     /// index. It is not synced, as git's is not: after a power loss `git reset` recreates it.
     pub(crate) fn replace_with(self, other: &Utf8Path) -> Result<(), GitError> {
-        let Index { path, .. } = self.index;
-        let beside = path.with_extension("refrain");
-        copy_with_time(other, seen(other), &beside)?;
-        if let Ok(meta) = fs::metadata(path) {
-            fs::set_permissions(&beside, meta.permissions()).on("write", &beside)?;
-        }
-        fs::rename(&beside, path).on("replace", path)
+        copy_with_time(other, &self.index.path)
     }
 }
 

@@ -2,17 +2,17 @@
 //! object store, there may be several contents under one name, and each git that reads decides anew which it takes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder, File};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, File};
+use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::Oid;
+use refrain_core::git::{Oid, RepoPath};
 
-use crate::candidate::integrity::verify_trees;
 use crate::error::{GitError, OnPath};
+use crate::plumbing::checkout_path::check_path;
 use crate::plumbing::disk::{ScratchFolder, remove};
 use crate::plumbing::git::Git;
+use crate::repository::Repository;
 
 /// Removed when it is dropped.
 #[derive(Debug)]
@@ -22,33 +22,27 @@ pub(crate) struct VerifiedObjects {
 }
 
 impl VerifiedObjects {
-    /// These commits with their folders, the files in which they differ, and those that set attributes. The first has no
-    /// history here.
+    /// These commits, or trees, with all trees in them, the files in which they differ, and those that set attributes. The
+    /// first has no history here.
     /// Errors: [`GitError::ForgedObject`] if one is not what its name says; [`GitError`] if git fails.
-    pub(crate) fn of(git: Git<'_>, store: &Utf8Path, commits: &[&Oid]) -> Result<Self, GitError> {
-        let make = || {
-            let objects = Self::named(git, store, &names(git, commits)?)?;
-            let root = commits.first().map(|root| format!("{root}\n")).unwrap_or_default();
-            write(&objects.shallow, &root)?;
-            // A forged folder names other objects than the one that was copied.
-            let (here, names) = (objects.apply(git), lines(&names(objects.apply(git), commits)?));
-            let asked = ["cat-file", "--buffer", "--batch-check"];
-            let printed = here.without_fetching().text(asked, names.as_bytes())?;
-            match printed.lines().find_map(|line| line.strip_suffix(" missing")) {
-                Some(missing) => Err(GitError::ForgedObject(missing.to_owned())),
-                None => Ok(objects),
-            }
-        };
-        make().or_else(|error| match error {
-            // Git does not say which object is wrong.
-            GitError::Failed { .. } => verify_trees(git, commits).and(Err(error)),
-            error => Err(error),
-        })
+    pub(crate) fn of(repository: &Repository, git: Git<'_>, commits: &[&Oid]) -> Result<Self, GitError> {
+        let objects = Self::named(repository, git, &names(git, commits)?)?;
+        let root = commits.first().map(|root| format!("{root}\n")).unwrap_or_default();
+        write(&objects.shallow, &root)?;
+        // A forged tree names other objects than the one that was copied.
+        let here = objects.apply(git).without_fetching();
+        let names = names(here, commits)?;
+        let asked = ["cat-file", "--buffer", "--batch-check"];
+        let printed = here.text(asked, lines(&names).as_bytes())?;
+        match printed.lines().find_map(|line| line.strip_suffix(" missing")) {
+            Some(missing) => Err(forged(&names, missing)),
+            None => Ok(objects),
+        }
     }
 
     /// The objects with these names.
     /// Errors: As [`VerifiedObjects::of`].
-    pub(crate) fn named(git: Git<'_>, store: &Utf8Path, names: &BTreeSet<String>) -> Result<Self, GitError> {
+    pub(crate) fn named(repository: &Repository, git: Git<'_>, names: &Names) -> Result<Self, GitError> {
         let folder = ScratchFolder::new()?;
         let objects = Self { shallow: folder.path().join("shallow"), folder };
         let (info, pack) = (objects.folder.path().join("info"), objects.folder.path().join("pack"));
@@ -57,22 +51,27 @@ impl VerifiedObjects {
         }
         write(&objects.shallow, "")?;
         let alternates = info.join("alternates");
-        write(&alternates, &format!("{store}\n"))?;
+        write(&alternates, &format!("{}\n", repository.common_dir().join("objects")))?;
         let (here, pack) = (objects.apply(git), pack.join("pack"));
-        let packed =
-            here.text(["pack-objects", "-q", "--window=0", pack.as_str()], lines(names).as_bytes())?;
+        // In one pack, whatever the user's configuration says.
+        let asked = ["-c", "pack.packSizeLimit=0", "pack-objects", "-q", "--window=0", pack.as_str()];
+        let packed = here.text(asked, lines(names).as_bytes())?;
         remove(&alternates)?;
         // It computes each name from the content.
-        let (index, packed) = (objects.folder.path().join("found.idx"), format!("{pack}-{packed}.pack"));
-        here.output(["index-pack", "-o", index.as_str(), &packed], &[])?;
-        let listed = fs::read(&index).on("read", &index)?;
-        let listed = here.text(["show-index"], &listed)?;
-        // `offset name (checksum)`
-        let found: BTreeSet<_> = listed.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-        match names.iter().find(|name| !found.contains(name.as_str())) {
-            Some(other) => Err(GitError::ForgedObject(other.clone())),
-            None => Ok(objects),
+        let (own, found) = (format!("{pack}-{packed}.idx"), objects.folder.path().join("found.idx"));
+        let done = here.run(["index-pack", "-o", found.as_str(), &format!("{pack}-{packed}.pack")], &[])?;
+        let index = |path: &str| fs::read(path).on("read", objects.folder.path());
+        if done.status.success() && index(&own)? == index(found.as_str())? {
+            return Ok(objects);
         }
+        let printed = match done.status.success() {
+            true => here.text(["show-index"], &index(found.as_str())?)?,
+            false => String::new(),
+        };
+        // `offset name (checksum)`
+        let right: BTreeSet<_> = printed.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+        let other = names.keys().find(|name| !right.contains(name.as_str()));
+        Err(forged(names, other.map_or("", String::as_str)))
     }
 
     /// The same git, with these objects alone.
@@ -80,31 +79,27 @@ impl VerifiedObjects {
         git.with_objects(self.folder.path(), &self.shallow)
     }
 
-    /// Gives the objects that git made here to the repository with this object folder.
-    pub(crate) fn give(&self, store: &Utf8Path) -> Result<(), GitError> {
-        let folders = fs::read_dir(self.folder.path()).on("read", self.folder.path())?;
-        for folder in folders.filter_map(|folder| folder.ok()?.file_name().into_string().ok()) {
-            if folder.len() != 2 {
-                continue;
-            }
-            let (from, to) = (self.folder.path().join(&folder), store.join(&folder));
-            if let Err(error) = DirBuilder::new().mode(0o777).create(&to)
-                && error.kind() != ErrorKind::AlreadyExists
-            {
-                return Err(error).on("create", &to);
-            }
-            for file in from.read_dir_utf8().on("read", &from)? {
-                let file = file.on("read", &from)?;
-                let (to, beside) =
-                    (to.join(file.file_name()), to.join(format!("tmp_obj_{}", file.file_name())));
-                if !to.exists() {
-                    fs::copy(file.path(), &beside).on("write", &beside)?;
-                    fs::rename(&beside, &to).on("write", &to)?;
-                }
+    /// Gives the objects that git made here to the repository.
+    pub(crate) fn give(&self, repository: &Repository, git: Git<'_>) -> Result<(), GitError> {
+        let mut made = String::new();
+        for folder in self.folder.path().read_dir_utf8().on("read", self.folder.path())?.flatten() {
+            let start = folder.file_name();
+            if start.len() == 2 {
+                let files = folder.path().read_dir_utf8().on("read", folder.path())?.flatten();
+                made.extend(files.map(|file| format!("{start}{}\n", file.file_name())));
             }
         }
-        Ok(())
+        let here = self.apply(git);
+        let pack = here.output(["pack-objects", "-q", "--stdout", "--window=0"], made.as_bytes())?;
+        repository.git().output(["unpack-objects", "-q"], &pack).map(drop)
     }
+}
+
+/// The name of each object, and its path; that of a commit, or of the tree of one, is its own name.
+pub(crate) type Names = BTreeMap<String, String>;
+
+fn forged(names: &Names, name: &str) -> GitError {
+    GitError::ForgedObject(names.get(name).map_or(name, String::as_str).to_owned())
 }
 
 fn write(path: &Utf8Path, text: &str) -> Result<(), GitError> {
@@ -112,36 +107,45 @@ fn write(path: &Utf8Path, text: &str) -> Result<(), GitError> {
 }
 
 /// The objects that [`VerifiedObjects::of`] copies, as git reads them now.
-fn names(git: Git<'_>, commits: &[&Oid]) -> Result<BTreeSet<String>, GitError> {
-    let mut names: BTreeSet<_> = commits.iter().map(ToString::to_string).collect();
+fn names(git: Git<'_>, commits: &[&Oid]) -> Result<Names, GitError> {
+    let own = |name: &str| (name.to_owned(), name.to_owned());
+    let mut names: Names = commits.iter().map(|commit| own(commit.as_str())).collect();
     let trees = commits.iter().map(|commit| format!("{commit}^{{tree}}"));
     let trees = git.text(["rev-parse".to_owned()].into_iter().chain(trees), &[])?;
-    names.extend(trees.lines().map(str::to_owned));
+    names.extend(trees.lines().map(own));
     let mut files: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     for commit in commits {
-        let printed = git.output(["ls-tree", "-r", "-t", "-z", "--full-tree", commit.as_str()], &[])?;
+        let printed = git.output(["ls-tree", "-r", "-t", "-z", "--full-tree", commit.as_str()], &[]);
+        let printed = printed.map_err(|error| error.of_tree(commit))?;
         for record in printed.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
-            match kind_and_object(record) {
-                Some(("tree", object)) => drop(names.insert(object.to_owned())),
-                Some(("blob", object)) if record.ends_with(b".gitattributes") => {
-                    names.insert(object.to_owned());
+            check_path(record.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default())?;
+            match parts(record) {
+                Some(("blob", object, path)) if path.ends_with(b".gitattributes") => {
+                    names.insert(object.to_owned(), RepoPath::from_bytes(path).to_string());
                 }
-                Some(("blob", _)) => *files.entry(record.to_vec()).or_default() += 1,
+                Some(("tree", object, path)) => {
+                    names.insert(object.to_owned(), RepoPath::from_bytes(path).to_string());
+                }
+                Some(("blob", ..)) => *files.entry(record.to_vec()).or_default() += 1,
                 Some(_) | None => {}
             }
         }
     }
     let differing = files.iter().filter(|(_, count)| **count < commits.len());
-    names.extend(differing.filter_map(|(record, _)| Some(kind_and_object(record)?.1.to_owned())));
+    names.extend(differing.filter_map(|(record, _)| {
+        let (_, object, path) = parts(record)?;
+        Some((object.to_owned(), RepoPath::from_bytes(path).to_string()))
+    }));
     Ok(names)
 }
 
-/// Of a record of `git ls-tree -z`: `mode kind object TAB path`.
-fn kind_and_object(record: &[u8]) -> Option<(&str, &str)> {
-    let mut words = str::from_utf8(record.split(|byte| *byte == b'\t').next()?).ok()?.split(' ').skip(1);
-    Some((words.next()?, words.next()?))
+/// Of a record of `git ls-tree -z`, `mode kind object TAB path`: its kind, its object and its path.
+fn parts(record: &[u8]) -> Option<(&str, &str, &[u8])> {
+    let tab = memchr::memchr(b'\t', record)?;
+    let mut words = str::from_utf8(&record[..tab]).ok()?.split(' ').skip(1);
+    Some((words.next()?, words.next()?, &record[tab + 1..]))
 }
 
-fn lines(names: &BTreeSet<String>) -> String {
-    names.iter().map(|name| format!("{name}\n")).collect()
+fn lines(names: &Names) -> String {
+    names.keys().map(|name| format!("{name}\n")).collect()
 }

@@ -7,7 +7,9 @@
 //! which git does not do. No hook runs, as this is no checkout by the user. `clean_git` makes the `.git` that tools
 //! find there.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 
 use camino::Utf8Path;
@@ -75,7 +77,7 @@ impl Repository {
             remove(request.index)?;
             made = self.try_check_out(request, Head::AsThere, request.folder);
         }
-        if matches!(made, Err(GitError::ForgedObject(_))) {
+        if made.as_ref().is_err_and(GitError::is_of_objects) {
             // Otherwise git's index, and the next checkout, would take the written files for the tree's.
             remove(request.folder)?;
             remove(request.index)?;
@@ -107,7 +109,9 @@ impl Repository {
             (refs.join(), files)
         });
         files?;
-        integrity::verify_checkout(git, Checkout { repository: self, tree: &tree, folder, top, kept })?;
+        let is_known = |path: &[u8]| kept.has(top, &folder.as_std_path().join(OsStr::from_bytes(path)));
+        let written = Checkout { repository: self, tree: &tree, folder, is_known: &is_known };
+        integrity::verify_checkout(git, written)?;
         let refs = refs.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))?;
         clean_git::make(self, git, (folder, index), (head, request.tree, refs))?;
         if folder.join(".gitmodules").symlink_metadata().is_ok() {
@@ -125,6 +129,7 @@ impl Repository {
         let scratch = index.with_extension("scratch");
         let git = self.git().until(cancel).with_index(&scratch);
         git.output(["read-tree", tree.as_str()], &[])?;
+        self.verify_index(git, tree)?;
         // Deleted files first: a file may have become a folder.
         let (mut gone, mut there) = (Vec::new(), Vec::new());
         for PreparedCheckout { path, file } in over {

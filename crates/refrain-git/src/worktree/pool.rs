@@ -14,6 +14,7 @@ use refrain_core::git::Oid;
 use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
+use crate::candidate::integrity::LISTED;
 use crate::commit::save::Saved;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::remove;
@@ -109,7 +110,10 @@ impl Repository {
             there.reset(request.at, request.cancel)?;
             None
         } else {
-            let look = there.look_in_slot(request.cancel)?;
+            let look = match there.try_to_look_in_slot(request.cancel)? {
+                Ok(look) => look,
+                Err(reason) => return Ok(ReadySlot::Held(vec![reason])),
+            };
             let repositories = there.moving_repositories(&look, request.at)?;
             if !repositories.is_empty() {
                 return Ok(ReadySlot::Held(repositories));
@@ -224,8 +228,10 @@ impl Repository {
             }
             Folder::Whole => {
                 let there = self.there(at)?;
-                let look = there.look_in_slot(None)?;
-                let mut reasons = look.reasons();
+                let mut reasons = match there.try_to_look_in_slot(None)? {
+                    Ok(look) => look.reasons(),
+                    Err(reason) => vec![reason],
+                };
                 if there.holds_repositories()? {
                     reasons.push("it has submodules, and their commits may be nowhere else".to_owned());
                 }
@@ -298,10 +304,12 @@ impl Repository {
 
     fn switch(&self, head: &Oid, request: ReadyRequest<'_>) -> Result<(), GitError> {
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", head.as_str(), request.at.as_str()];
-        let done = self.git().until(request.cancel).run(SETTINGS.iter().copied().chain(read), &[])?;
+        let git = self.git().until(request.cancel);
+        let before = git.output(LISTED, &[])?;
+        let done = git.run(SETTINGS.iter().copied().chain(read), &[])?;
         // Files in the way are ignored or newer than the last look: no process works here, so they are overwritten.
         match done.status.success() {
-            true => self.verify_new_files(self.git().until(request.cancel), self.root(), request.at),
+            true => self.verify_new_files(git, (self.root(), &before), request.at),
             false => self.reset(request.at, request.cancel),
         }
     }
@@ -316,7 +324,7 @@ impl Repository {
         let read = ["read-tree", "--reset", "-u", "--no-recurse-submodules", at.as_str()];
         let git = self.git().until(cancel);
         git.output(SETTINGS.iter().copied().chain(read), &[])?;
-        self.verify_new_files(git, self.root(), at)
+        self.verify_new_files(git, (self.root(), &[]), at)
     }
 
     /// The files are written: sets the branch and the head, and removes the note.

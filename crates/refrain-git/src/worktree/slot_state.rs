@@ -48,7 +48,7 @@ impl Repository {
         Ok(())
     }
 
-    pub(crate) fn look_in_slot(&self, cancel: Option<&Cancel>) -> Result<Look, GitError> {
+    fn look_in_slot(&self, cancel: Option<&Cancel>) -> Result<Look, GitError> {
         let git = self.git().until(cancel);
         let mut status = look(self, git)?;
         status.entries.retain(|entry| !is_refrains(&entry.path));
@@ -58,6 +58,17 @@ impl Repository {
             _ => true,
         };
         Ok(Look { status, operation, is_kept })
+    }
+
+    /// The same; or why git cannot say what is in it.
+    pub(crate) fn try_to_look_in_slot(
+        &self,
+        cancel: Option<&Cancel>,
+    ) -> Result<Result<Look, String>, GitError> {
+        match self.look_in_slot(cancel) {
+            Err(error) if error.is_of_objects() => Ok(Err(error.to_string())),
+            look => look.map(Ok),
+        }
     }
 
     /// Removes the index flags that hide changes of files from git.

@@ -3,6 +3,7 @@
 //! and repeats a git that failed over a worktree of the user's or an agent's git. No hook and no checkout runs under
 //! the lock, so it is short.
 
+use std::collections::HashSet;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -11,8 +12,7 @@ use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use rustix::fs::Access;
 
-use crate::candidate::folder_snapshot::FolderSnapshot;
-use crate::candidate::integrity::{Checkout, verify_checkout};
+use crate::candidate::integrity::{Checkout, LISTED, verify_checkout};
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::text;
 use crate::plumbing::git::Git;
@@ -54,7 +54,7 @@ impl Repository {
         let there = named(&path.join(".git")).map(|git_dir| self.beside(path, git_dir));
         let git = there.as_ref().unwrap_or(self).git().inside(path);
         git.output(["reset", "--hard", "--quiet", "--no-recurse-submodules"], &[])?;
-        self.verify_new_files(git, path, head)?;
+        self.verify_new_files(git, (path, &[]), head)?;
         if let Some(locked) = named(&path.join(".git")).map(|dir| dir.join(LOCKED)) {
             fs::remove_file(&locked).on("remove", &locked)?;
         }
@@ -63,15 +63,25 @@ impl Repository {
         git.with_hooks().output(hook, &[]).map(drop)
     }
 
-    /// Checks that the files which git has just written in a worktree are those of a commit.
+    /// Checks that the files which git has just written in a worktree are those of a commit. `before` is what
+    /// [`LISTED`] printed before: the files of entries that are the same still were not written.
     pub(crate) fn verify_new_files(
         &self,
         git: Git<'_>,
-        folder: &Utf8Path,
+        (folder, before): (&Utf8Path, &[u8]),
         commit: &Oid,
     ) -> Result<(), GitError> {
-        let (tree, kept) = (self.tree_by(git, commit)?, FolderSnapshot::default());
-        verify_checkout(git, Checkout { repository: self, tree: &tree, folder, top: folder, kept: &kept })
+        let tree = self.tree_by(git, commit)?;
+        let now = if before.is_empty() { Vec::new() } else { git.output(LISTED, &[])? };
+        let records = |printed| HashSet::<&[u8]>::from_iter(<[u8]>::split(printed, |byte| *byte == 0));
+        let (before, now) = (records(before), records(&now));
+        let same = now.intersection(&before).filter_map(|record| {
+            let tab = memchr::memchr(b'\t', record)?;
+            Some(&record[tab + 1..])
+        });
+        let same: HashSet<&[u8]> = same.collect();
+        let is_known = |path: &[u8]| same.contains(path);
+        verify_checkout(git, Checkout { repository: self, tree: &tree, folder, is_known: &is_known })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which changes of a worktree are the loop's own.
 
+pub(crate) mod bad_paths;
 pub(crate) mod evidence;
 pub(crate) mod looks;
 pub(crate) mod objects;

@@ -92,8 +92,8 @@ impl<'a> Line<'a> {
         self.place.repository().reference(LINE).unwrap().unwrap()
     }
 
-    fn remake(&self, tip: &Oid, onto: &Oid, commits: &[Oid]) -> LinearBranch {
-        let request = RemakeRequest { reference: LINE, tip, onto, commits, cancel: None };
+    fn remake(&self, onto: &Oid, commits: &[Oid]) -> LinearBranch {
+        let request = RemakeRequest { reference: LINE, onto, commits, cancel: None };
         self.place.repository().remake_line(request).unwrap()
     }
 
@@ -125,7 +125,7 @@ fn path(path: &str) -> RepoPath {
 #[track_caller]
 fn only(landed: LandingOutcome) -> Oid {
     match landed {
-        LandingOutcome::Done { mut commits } if commits.len() == 1 => commits.remove(0),
+        LandingOutcome::Done { mut commits, .. } if commits.len() == 1 => commits.remove(0),
         other => panic!("{other:?}"),
     }
 }
@@ -167,7 +167,7 @@ fn works_land_one_behind_the_other_and_no_checkout_is_touched() {
 }
 
 #[test]
-fn a_landing_is_found_again_and_a_moved_line_is_reported() {
+fn a_landing_is_found_again_and_a_moved_line_is_taken_back() {
     let place = TestRepository::new();
     let line = Line::new(&place);
     let work = line.work(&[("one", Some("1\n"))]);
@@ -175,11 +175,66 @@ fn a_landing_is_found_again_and_a_moved_line_is_reported() {
     let first = line.land(&work, "1");
     let tree: Oid = place.git(&["rev-parse", &format!("{first}^{{tree}}")]).parse().unwrap();
     assert_eq!(only(line.try_land(&begin, &tree, "1").unwrap()), first);
-    let moved = LandingOutcome::Moved { at: Some(first.clone()) };
-    assert_eq!(line.try_land(&begin, &tree, "2").unwrap(), moved);
-    assert_eq!(line.tip(), first);
-    place.git(&["update-ref", "-d", LINE]);
-    assert_eq!(line.try_land(&begin, &tree, "2").unwrap(), LandingOutcome::Moved { at: None });
+    // An agent moves it, or takes it away, or makes it lead to a branch of the user.
+    let moves: [&[&str]; 3] = [
+        &["update-ref", LINE, first.as_str()],
+        &["update-ref", "-d", LINE],
+        &["symbolic-ref", LINE, "refs/heads/main"],
+    ];
+    for (how, was) in moves.into_iter().zip([Some(&first), None, None]) {
+        place.git(how);
+        let LandingOutcome::Done { commits, was: told } = line.try_land(&begin, &tree, "2").unwrap() else {
+            panic!("a secret")
+        };
+        let [second] = commits.as_slice() else { panic!("{commits:?}") };
+        assert_eq!((&line.tip(), told.as_ref()), (second, was), "{how:?}");
+        assert_eq!(place.git(&["rev-parse", &format!("{second}^"), "main"]), format!("{begin}\n{begin}"));
+        place.git(&["update-ref", LINE, begin.as_str()]);
+    }
+}
+
+#[test]
+fn commits_that_only_look_like_the_plans_are_not_its() {
+    let place = TestRepository::new();
+    let line = Line::new(&place);
+    let tree =
+        |commit: &Oid| -> Oid { place.git(&["rev-parse", &format!("{commit}^{{tree}}")]).parse().unwrap() };
+    let (good, bad) = (line.work(&[("one", Some("1\n"))]), line.work(&[("bad", Some("x\n"))]));
+    let forged = |tree: Oid, parents: &[&Oid], message: &str| -> Oid {
+        let mut words = vec!["commit-tree", tree.as_str(), "-m", message];
+        words.extend(parents.iter().flat_map(|parent| ["-p", parent.as_str()]));
+        place.git(&words).parse().unwrap()
+    };
+    let task = "Do 1\n\nRefrain-Plan: plan\nRefrain-Task: 1";
+    let other_words = format!("Close every issue\n\n{task}");
+    for forged in [
+        forged(tree(&bad), &[&line.begin], task),
+        forged(tree(&good), &[&line.begin, &bad], task),
+        forged(tree(&good), &[&bad], task),
+        forged(tree(&good), &[&line.begin], &other_words),
+    ] {
+        place.git(&["update-ref", LINE, forged.as_str()]);
+        let landed = only(line.try_land(&line.begin, &tree(&good), "1").unwrap());
+        assert_eq!(
+            place.git(&["log", "-1", "--format=%T %P %s", landed.as_str()]),
+            format!("{} {} Do 1", tree(&good), line.begin)
+        );
+        assert_eq!(line.tip(), landed);
+    }
+    let landed = line.tip();
+    let wave = "feat(app): complete wave 1\n\n- 1: One\n- 2: Two\n\nRefrain-Plan: plan\nRefrain-Wave: 1";
+    for forged in [
+        forged(tree(&bad), &[&line.begin, &landed], wave),
+        forged(tree(&landed), &[&line.begin, &landed, &bad], wave),
+    ] {
+        place.git(&["update-ref", WAVES, forged.as_str()]);
+        let (made, paths) = made(&line, line.wave(&line.begin, std::slice::from_ref(&landed), "1"));
+        assert_eq!(paths, ["one"]);
+        assert_eq!(
+            place.git(&["rev-parse", &format!("{made}^@"), WAVES]),
+            format!("{}\n{landed}\n{made}", line.begin)
+        );
+    }
 }
 
 #[test]
@@ -382,7 +437,10 @@ fn several_land_together_up_to_the_one_that_may_not() {
         panic!("all landed")
     };
     assert_eq!(again, commits);
-    assert_eq!(line.try_land_all(&line.begin, &all[..2]).unwrap(), LandingOutcome::Done { commits });
+    assert_eq!(
+        line.try_land_all(&line.begin, &all[..2]).unwrap(),
+        LandingOutcome::Done { commits, was: None }
+    );
 }
 
 #[test]
@@ -392,18 +450,16 @@ fn one_task_is_taken_out_and_the_others_stay() {
     let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
     let [one, two, three] = &works;
     let commits = [line.land(one, "1"), line.land(two, "2"), line.land(three, "3")];
-    let tip = line.tip();
     let rest = [commits[0].clone(), commits[2].clone()];
-    let remade = line.remake(&tip, &line.begin, &rest);
-    let LinearBranch::Done { tip: now, picked, conflicts } = remade.clone() else { panic!("{remade:?}") };
+    let remade = line.remake(&line.begin, &rest);
+    let LinearBranch { tip: now, picked, conflicts } = remade.clone();
     assert_eq!((line.tip(), conflicts), (now.clone(), vec![]));
     assert_eq!(picked, [(commits[0].clone(), commits[0].clone()), (commits[2].clone(), now.clone())]);
     assert_eq!(line.files(&now), "README.md one src/a.rs src/b.rs three");
     let say = |commit: &Oid| place.git(&["log", "-1", "--format=%an %ad%n%B", commit.as_str()]);
     assert_eq!(say(&now), say(&commits[2]), "the same words, author and date");
     // A runner that was killed before it recorded this asks again.
-    assert_eq!(line.remake(&tip, &line.begin, &rest), remade);
-    assert_eq!(line.remake(&tip, &line.begin, &commits[..2]), LinearBranch::Moved { at: Some(now) });
+    assert_eq!(line.remake(&line.begin, &rest), remade);
     // Work that began on the line before the removal does not bring the removed commit back.
     let later = line.work_on(&commits[2], &[("later", Some("x\n"))]);
     let MergeResult::Clean { tree } = line.merge(&commits[2], &line.tip(), &later, &[]) else { panic!() };
@@ -419,11 +475,7 @@ fn a_dependent_of_the_task_that_is_taken_out_goes_with_it() {
     let MergeResult::Clean { tree } = line.merge(&one, &one, &two, &[]) else { panic!() };
     let two = only(line.try_land(&one, &tree, "2").unwrap());
     let three = line.land(&line.work(&[("three", Some("3\n"))]), "3");
-    let LinearBranch::Done { tip, picked, conflicts } =
-        line.remake(&line.tip(), &line.begin, &[two.clone(), three.clone()])
-    else {
-        panic!()
-    };
+    let LinearBranch { tip, picked, conflicts } = line.remake(&line.begin, &[two.clone(), three.clone()]);
     let at = Conflict { path: path("shared"), kind: ConflictKind::Deleted };
     assert_eq!(conflicts, [(two, vec![at])]);
     assert_eq!(picked, [(three, tip.clone())]);
@@ -467,8 +519,7 @@ fn a_wave_that_lacks_later_tasks_is_rebuilt() {
     assert_ne!(whole, short);
     assert_eq!(made(&line, line.wave(&line.begin, &both, "1")).0, whole, "found again");
     // That one was not recorded either, although the line was already on it: the next task lands where it would have.
-    let LinearBranch::Done { tip, .. } = line.remake(&second, &whole, &[]) else { panic!("moved") };
-    assert_eq!(tip, whole);
+    assert_eq!(line.remake(&whole, &[]).tip, whole);
     let MergeResult::Clean { tree } = line.merge(&line.begin, &second, &works[2], &[]) else {
         panic!("a conflict")
     };

@@ -139,6 +139,14 @@ pub(crate) fn signal(process: Process, signal: Signal) {
     }
 }
 
+/// Whether this process was started with a signal ignored.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
 /// The program that this process runs, even if the file at its original path was replaced.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 

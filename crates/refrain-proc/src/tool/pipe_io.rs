@@ -1,7 +1,7 @@
 //! Exchanging data with a running tool: its input is written and its output read, and neither side blocks the other
 //! for ever.
 
-use std::io;
+use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -26,12 +26,18 @@ pub(super) struct Talk<'a> {
     out: Option<OwnedFd>,
     err: Option<OwnedFd>,
     input: &'a [u8],
+    interrupt: Option<&'a PipeReader>,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
 }
 
 impl<'a> Talk<'a> {
-    pub(super) fn new(tool: &'a Tool<'a>, child: &mut Child, input: &'a [u8]) -> io::Result<Self> {
+    /// The tool is ended when `interrupt` becomes readable.
+    pub(super) fn new(
+        tool: &'a Tool<'a>,
+        child: &mut Child,
+        interrupt: Option<&'a PipeReader>,
+    ) -> io::Result<Self> {
         let pid = pid_of(child).ok_or_else(|| io::Error::other("a program without a pid"))?;
         let stdin = child.stdin.take().map(OwnedFd::from);
         let out = child.stdout.take().map(OwnedFd::from);
@@ -46,7 +52,8 @@ impl<'a> Talk<'a> {
             stdin,
             out,
             err,
-            input,
+            input: tool.input,
+            interrupt,
             stdout: Vec::new(),
             stderr: Vec::new(),
         })
@@ -95,9 +102,8 @@ impl<'a> Talk<'a> {
     fn wait(&mut self) -> Result<Ready, ToolError> {
         loop {
             let mut fds = vec![PollFd::new(&self.process, PollFlags::IN)];
-            if let Some(cancel) = self.tool.cancel {
-                fds.push(PollFd::new(&cancel.0.0, PollFlags::IN));
-            }
+            let cancel = self.tool.cancel.map(|cancel| &cancel.0.0);
+            fds.extend(cancel.into_iter().chain(self.interrupt).map(|fd| PollFd::new(fd, PollFlags::IN)));
             let watched = fds.len();
             fds.extend(self.stdin.iter().map(|fd| PollFd::new(fd, PollFlags::OUT)));
             fds.extend(
@@ -114,7 +120,7 @@ impl<'a> Talk<'a> {
                     drop(fds);
                     self.watch.check()?;
                 }
-                Ok(_) if watched > 1 && !fds[1].revents().is_empty() => {
+                Ok(_) if fds[1..watched].iter().any(|fd| !fd.revents().is_empty()) => {
                     return Err(ToolError::Cancelled { command: self.tool.command() });
                 }
                 Ok(_) => {

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::system::is_open_for_writing;
-use crate::system::paths::{self, kind};
+use crate::system::paths::{self, is_denied, kind};
 
 /// The largest file whose content is in the record.
 const LARGEST: u64 = 1 << 20;
@@ -55,20 +55,37 @@ impl Original {
 
     /// Whether the path has that still, and nothing leads there that writes it later: no new hard link, and no file that was
     /// opened for writing, which another program may have been given.
-    pub(super) fn is_at(&self, path: &Utf8Path, was_hard_linked: bool) -> bool {
+    pub(super) fn at(&self, path: &Utf8Path, was_hard_linked: bool) -> FileState {
         if !was_hard_linked && is_hard_linked(path) {
-            return false;
+            return FileState::Changed;
         }
-        let is_still = |content: &mut dyn Read| {
+        let still = |content: &mut dyn Read| {
             let mut file = open(path)?.0;
-            Some(!is_open_for_writing(&file) && same(&mut file, content).ok()?)
+            Some(match (same(&mut file, content).ok()?, is_open_for_writing(&file)) {
+                (false, _) | (_, Ok(true)) => FileState::Changed,
+                (true, Ok(false)) => FileState::Kept,
+                // Another user's file that this one, and so the program, cannot write.
+                (true, Err(error)) if is_denied(&error) && !is_writable(path) => FileState::Kept,
+                (true, Err(_)) => FileState::Unsure,
+            })
         };
-        let is_same = || match self {
-            Self::File(bytes, _) => is_still(&mut bytes.as_slice()),
-            Self::Copy { copy, .. } => is_still(&mut open(copy)?.0),
-            Self::Link { target: then } => Some(target(path.as_std_path()) == *then),
+        let found = || match self {
+            Self::File(bytes, _) => still(&mut bytes.as_slice()),
+            Self::Copy { copy, .. } => still(&mut open(copy)?.0),
+            Self::Link { target: then } => (target(path.as_std_path()) == *then).then_some(FileState::Kept),
         };
-        is_same().unwrap_or_default()
+        found().unwrap_or(FileState::Changed)
+    }
+
+    /// Puts the same in a new file: what has the old one open writes elsewhere from then on.
+    pub(super) fn renew(&self, path: &Utf8Path) -> io::Result<()> {
+        let name = path.file_name().unwrap_or_default();
+        let new = path.with_file_name(format!("{name}.refrain-new-{}", std::process::id()));
+        // What a killed process left, or the program put there.
+        let _ = paths::remove(&new, AtFlags::empty());
+        self.write(&new).and_then(|()| paths::replace(path, &new)).inspect_err(|_| {
+            let _ = paths::remove(&new, AtFlags::empty());
+        })
     }
 
     /// Renames what is there, and puts this in its place.
@@ -83,6 +100,10 @@ impl Original {
             }
             (None, None) => {}
         }
+        self.write(path)
+    }
+
+    fn write(&self, path: &Utf8Path) -> io::Result<()> {
         let (mut content, mode): (Box<dyn Read>, _) = match self {
             Self::File(bytes, mode) => (Box::new(bytes.as_slice()), mode),
             Self::Copy { copy, mode } => (Box::new(File::open(copy)?), mode),
@@ -94,6 +115,19 @@ impl Original {
         io::copy(&mut content, &mut file)?;
         file.sync_all()
     }
+}
+
+/// What is at a protected path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileState {
+    Kept,
+    /// The same content, and whether something has it open for writing is not known.
+    Unsure,
+    Changed,
+}
+
+fn is_writable(path: &Utf8Path) -> bool {
+    paths::open_file(path, OFlags::WRONLY, Mode::empty()).is_ok()
 }
 
 pub(super) fn is_hard_linked(path: &Utf8Path) -> bool {
@@ -129,4 +163,34 @@ fn same(one: &mut dyn Read, other: &mut dyn Read) -> io::Result<bool> {
 pub(super) fn put_aside(path: &Utf8Path) -> io::Result<Utf8PathBuf> {
     let name = path.file_name().unwrap_or_default();
     paths::rename(path, (1_u64..).map(|number| format!("{name}.refrain-refused-{number}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// On a file system without leases.
+    #[test]
+    fn a_file_that_something_may_have_open_is_replaced_by_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path =
+            Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap().join("settings.json");
+        File::create(&path).unwrap().write_all(b"mine").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let original = Original::read(&path).unwrap();
+        let mut opened = File::options().append(true).open(&path).unwrap();
+        original.renew(&path).unwrap();
+        opened.write_all(b"evil").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o640);
+        assert_eq!(original.at(&path, false), FileState::Kept);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn without_leases_it_is_not_known_who_writes() {
+        assert!(is_open_for_writing(&File::open("/dev/null").unwrap()).is_err());
+    }
 }

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::Restored;
-use super::original::{self, Original, put_aside};
+use super::original::{self, FileState, Original, put_aside};
 use super::placeholders::{self, Placeholder};
 use crate::refusal::{At, Refusal, Step};
 use crate::system::paths::{self, kind};
@@ -205,13 +205,16 @@ impl Originals {
             });
         }
         for (path, file) in &self.files {
-            if file.is_at(path, self.hard_linked.contains(path)) {
-                continue;
+            match file.at(path, self.hard_linked.contains(path)) {
+                FileState::Kept => {}
+                FileState::Unsure => restored.failed.extend(file.renew(path).err().map(|error| {
+                    format!("{path} is protected, and what has it open could change it: {error}")
+                })),
+                FileState::Changed => restored.add(match file.put_back(path) {
+                    Ok(()) => Ok(format!("{path} is protected; it is as it was before")),
+                    Err(error) => Err(format!("{path} is protected, and it was changed: {error}")),
+                }),
             }
-            restored.add(match file.put_back(path) {
-                Ok(()) => Ok(format!("{path} is protected; it is as it was before")),
-                Err(error) => Err(format!("{path} is protected, and it was changed: {error}")),
-            });
         }
         restored
     }

@@ -166,6 +166,12 @@ pub(crate) fn rename(path: &Utf8Path, names: impl Iterator<Item = String>) -> io
     Err(io::Error::other("no name is free"))
 }
 
+/// Puts another file of the same folder in the place of one.
+pub(crate) fn replace(path: &Utf8Path, by: &Utf8Path) -> io::Result<()> {
+    let by = by.file_name().unwrap_or_default();
+    in_folder(path.as_std_path(), |folder, name| rustix::fs::renameat(folder, by, folder, name))
+}
+
 /// Lets the owner of a folder write it.
 pub(crate) fn open_to_owner(folder: &OwnedFd) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -190,7 +196,7 @@ fn in_folder<T>(path: &Path, act: impl Fn(&OwnedFd, &OsStr) -> Result<T, Errno>)
     }
 }
 
-fn is_denied(error: &io::Error) -> bool {
+pub(crate) fn is_denied(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())
 }
 

@@ -314,7 +314,7 @@ fn everything() -> Vec<Event> {
             fence: None,
         },
         base_taken(),
-        Event::CandidateRefused { error: "fatal: no".into() },
+        Event::CandidateRefused { error: "fatal: no".into(), bad_work: false },
         Event::LoopEnded(End::BudgetExceeded { by: Some(standing) }),
         Event::LoopResumed { limits: limits.clone(), approved: None, no_sandbox: false },
         Event::RunnerStarted {

@@ -18,7 +18,8 @@ pub(crate) fn behind(view: &PlanStatus) -> Option<String> {
     let reference = &behind.reference;
     let text = match view.status {
         StatusWord::Cancelled => {
-            format!("{lacks}; git merge {reference} takes it, git update-ref -d {reference} drops it")
+            let id = &view.id;
+            format!("{lacks}; refrain merge {id} takes it, git update-ref -d {reference} drops it")
         }
         _ => format!("{lacks}; it is kept as {reference}"),
     };

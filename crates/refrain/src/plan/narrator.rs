@@ -104,7 +104,7 @@ fn line(
         PlanEvent::BatchVerified { upto, failed } => {
             verified(*upto, failed.as_ref().map(|it| it.gate.as_str()), batch)
         }
-        PlanEvent::BatchLanded { commits, refused, .. } => {
+        PlanEvent::BatchLanded { commits, refused, line_was, .. } => {
             let Some(batch) = batch else { return String::new() };
             let landed = batch.merged.iter().zip(commits).map(|(one, commit)| {
                 let title = state.task(&one.task).map(|task| task.card.title.clone()).unwrap_or_default();
@@ -115,10 +115,17 @@ fn line(
             });
             let next = batch.merged.get(commits.len()).map(|one| &one.task);
             let held = next.and_then(|task| held(state, task, refused.as_deref(), batch));
+            let back = line_was.as_ref().map(|was| {
+                format!(
+                    "{} was moved to {}, by an agent most likely: it is taken back, and nothing of that landed",
+                    state.spec.line(),
+                    was.short()
+                )
+            });
             landed
                 .map(|line| format!("{} {}\n", phrase::in_charset("·").dimmed(), flat(&line).green()))
                 .collect::<String>()
-                + &notes(held)
+                + &notes(back.into_iter().chain(held))
         }
         PlanEvent::WaveCompleted { wave, commit, tasks, .. } => {
             let count = phrase::counted(u32::try_from(tasks.len()).unwrap_or(u32::MAX), "task", "tasks");

@@ -55,7 +55,9 @@ pub(crate) fn lines(
         }
         Event::PublishSettled(report) => notes(publication::settled(report, state)),
         Event::CandidateTaken { .. } => of_gates(gates::candidate(state)),
-        Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
+        Event::CandidateRefused { error, .. } => {
+            note(&format!("git does not say what is to be proven: {error}"))
+        }
         Event::GateStarted { gate, run } => note(&gates::started(state, gate, *run)),
         Event::GateStopRequested { because } => note(gates::stopping(*because)),
         Event::GateSpawnFailed { error } => of_gates(gates::not_started(state, error)),

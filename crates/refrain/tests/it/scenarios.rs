@@ -43,8 +43,9 @@ scenarios! {
     finish: answer answer_at_the_cap approval_first busy_folder changed_checkout compiled_files conflict
         discard_archived discard_nothing discard_secret discard_uncommitted discarded_branch
         earlier_changes editor fast_forward file_in_no_commit file_in_the_way file_name finished_plan
-        killed_merge locked_branch merge_with_commits merged_once nothing_changed patch refused_merges
-        reused_name short_timeout switched_branch text_before_approval;
+        killed_merge locked_branch merge_with_commits merged_once nothing_changed patch
+        path_of_no_checkout refused_merges reused_name short_timeout switched_branch
+        text_before_approval;
     lifecycle: agent_is_blocked archive churn completed deleted_repository demo_without_end depth detach
         discard_too_early folders grace grace_over inside_an_attempt invalid_start invalid_verbs
         iteration_cap linked_worktree looking lost_agent lost_link moved_project no_churn
@@ -56,7 +57,7 @@ scenarios! {
         dry_run edited_status edited_tasks export fails_with_landed_work file_system_error freed_name
         handed_over hostile_title invalid_tasks large_prompts markdown merge_after_cancel
         missing_on_the_branch mistyped_gates no_loop no_repository offered_gate one_job other_branch
-        other_spelling plan_to_its_end prompt prompt_controls prompt_once refused_options
+        other_spelling path_of_no_checkout plan_to_its_end planted_references prompt prompt_controls prompt_once refused_options
         refused_repository refused_tasks retried_task same_failure same_line secret spoiled_tasks tune
         uncommitted_files unneeded_verification verified_with_commits which_plan work_beside_a_task;
     proof: advisory_gate cancel_in_a_gate changes_of_the_user changing_gate commit_hook

@@ -189,9 +189,9 @@ impl LoopState {
         }
     }
 
-    pub(super) fn refuse_candidate(&mut self, error: &str) -> Result<(), &'static str> {
+    pub(super) fn refuse_candidate(&mut self, error: &str, bad_work: bool) -> Result<(), &'static str> {
         self.proving_to("candidate.refused")?;
-        self.git.refused = Some(error.to_owned());
+        (self.git.refused, self.git.bad_work) = (Some(error.to_owned()), bad_work);
         Ok(())
     }
 

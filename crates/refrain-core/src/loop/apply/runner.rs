@@ -166,7 +166,7 @@ impl LoopState {
             (self.baseline, self.proof) = (None, None);
         }
         self.progress.saved = None;
-        self.git.refused = None;
+        (self.git.refused, self.git.bad_work) = (None, false);
         self.publish_again();
         self.git.stale |= self.has_told_all() || self.may_be_renewed();
         self.git.unwatched |= self.git.base.is_some();

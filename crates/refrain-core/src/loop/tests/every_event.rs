@@ -76,7 +76,7 @@ rows! {
     },
     Event::AttemptSwept { .. } => [Event::AttemptSwept { killed: 2, survivors: vec![9], names: vec![] }],
     Event::CandidateTaken { .. } => [candidate_taken(None), candidate_taken(Some(9))],
-    Event::CandidateRefused { .. } => [Event::CandidateRefused { error: "fatal: no".into() }],
+    Event::CandidateRefused { .. } => [false, true].map(|bad_work| Event::CandidateRefused { error: "fatal: no".into(), bad_work }),
     Event::GateStarted { .. } => [1, 2].map(|run| Event::GateStarted { gate: gate_name(0), run }),
     Event::GateSpawnFailed { .. } => [Event::GateSpawnFailed { error: "no such folder".into() }],
     Event::GateStopRequested { .. } => [Event::GateStopRequested { because: StopReason::Cancel }],

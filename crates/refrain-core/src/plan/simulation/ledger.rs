@@ -219,7 +219,7 @@ impl Ledger {
                 assert!(batch.questions <= most, "{} questions about {batch:?}", batch.questions);
                 *(if failed.is_some() { &mut batch.failed } else { &mut batch.passed }) = Some(*upto);
             }
-            PlanEvent::BatchLanded { commits, refused, tip } => {
+            PlanEvent::BatchLanded { commits, refused, tip, .. } => {
                 self.land(commits, refused.as_ref(), tip, git)
             }
             PlanEvent::WaveCompleted { wave, commit, tasks, .. } => {

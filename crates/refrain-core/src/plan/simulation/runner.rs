@@ -367,7 +367,8 @@ impl World {
                 let works: Vec<_> = merged.iter().map(|one| self.piece(&one.task)).collect();
                 let (landed, is_again) = self.git.land(&tip, &merged, *upto, &works);
                 tally.add("batch", if is_again { "found on the line" } else { "landed" });
-                PlanEvent::BatchLanded { commits: landed.commits, refused: landed.refused, tip: landed.tip }
+                let (commits, refused, tip) = (landed.commits, landed.refused, landed.tip);
+                PlanEvent::BatchLanded { commits, refused, tip, line_was: None }
             }
             PlanStep::CompleteWave { wave } => self.complete(*wave, tally),
             PlanStep::HandOver => {

@@ -143,8 +143,12 @@ fn an_event_that_cannot_follow_is_refused_and_changes_nothing() {
         merged: vec![MergedTask { task: id(name), tree: oid(7) }],
         refused: Vec::new(),
     };
-    let landed =
-        |count: usize| PlanEvent::BatchLanded { commits: vec![None; count], refused: None, tip: oid(9) };
+    let landed = |count: usize| PlanEvent::BatchLanded {
+        commits: vec![None; count],
+        refused: None,
+        tip: oid(9),
+        line_was: None,
+    };
     let plan = Plan::of(&PAIR, |_| {});
     let proven = plan.clone().starts().proves("1");
     let batch = proven.clone().merges(&["1"]);

@@ -88,7 +88,7 @@ fn a_proven_task_that_may_not_land_is_taken_out() {
     let plan = Plan::of(&FREE, |_| {}).starts().proves("1").proves("2").proves("3");
     let plan = plan.merges(&["1", "2", "3"]).verified(3, true);
     let refused = Some("it looks like a secret".to_owned());
-    let event = PlanEvent::BatchLanded { commits: vec![None], refused, tip: oid(1) };
+    let event = PlanEvent::BatchLanded { commits: vec![None], refused, tip: oid(1), line_was: None };
     let plan = plan.then(event);
     let reason = "it looks like a secret".to_owned();
     assert_eq!(plan.task("2").stage, Stage::Stopped(Stop::Other { reason }));

@@ -237,7 +237,7 @@ impl Plan {
     /// `count` of the batch are on the line now, whose tip is this commit.
     fn lands(self, count: u32, tip: u32) -> Self {
         let commits = (0..count).map(|n| Some(oid(tip - count + 1 + n))).collect();
-        self.then(PlanEvent::BatchLanded { commits, refused: None, tip: oid(tip) })
+        self.then(PlanEvent::BatchLanded { commits, refused: None, tip: oid(tip), line_was: None })
     }
 
     fn does(self, name: &str, tip: u32) -> Self {

@@ -93,6 +93,7 @@ rows! {
         commits: vec![Some(oid(2)); count],
         refused: None,
         tip: oid(2),
+        line_was: (count == 2).then(|| oid(8)),
     }),
     "wave.completed" PlanEvent::WaveCompleted { .. } => [
         completed(1, &["1"], &[]),

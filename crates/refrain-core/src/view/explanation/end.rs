@@ -64,10 +64,12 @@ fn iteration_cap(state: &LoopState) -> String {
 pub(super) fn cut_short(state: &LoopState) -> Option<(&'static str, String)> {
     let mut outcomes = state.attempts.iter().filter(|attempt| attempt.charged).map(|attempt| attempt.outcome);
     let first = outcomes.next()?;
-    let (option, limit, stopped) = match first {
-        Outcome::TimeLimit => ("--timeout", state.limits.timeout?, "stopped at its time limit"),
-        Outcome::Silence => ("--idle-timeout", state.limits.idle_timeout?, "stopped after its silence"),
-        _ => return None,
+    let (option, limit, stopped) = if first == Outcome::TimeLimit {
+        ("--timeout", state.limits.timeout?, "stopped at its time limit")
+    } else if first == Outcome::Silence {
+        ("--idle-timeout", state.limits.idle_timeout?, "stopped after its silence")
+    } else {
+        return None;
     };
     outcomes.all(|outcome| outcome == first).then(|| (option, format!("{stopped} ({option} {limit})")))
 }

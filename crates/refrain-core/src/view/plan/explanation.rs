@@ -223,17 +223,14 @@ fn unblocked(state: &PlanState, resume: &str) -> String {
         matches!(task.stage, Stage::Stopped(Stop::UsedUp | Stop::Stuck | Stop::Unfit | Stop::GaveUp { .. }))
     };
     if let Some(task) = stopped(state).find(tried) {
-        let TaskState { card, stage, .. } = task;
-        return match stage {
-            // No other agent has what it asks of a person.
-            Stage::Stopped(Stop::GaveUp { .. }) => {
-                format!(
-                    "tell its agent what to do with refrain plan tune {id} {} --words TEXT --resume",
-                    card.id
-                )
-            }
-            _ => format!("refrain plan tune {} --name {id}, then {resume}", card.id),
-        };
+        let task_id = &task.card.id;
+        // No other agent has what it asks of a person.
+        if matches!(task.stage, Stage::Stopped(Stop::GaveUp { .. })) {
+            return format!(
+                "tell its agent what to do with refrain plan tune {id} {task_id} --words TEXT --resume"
+            );
+        }
+        return format!("refrain plan tune {task_id} --name {id}, then {resume}");
     }
     if stopped(state).next().is_some() || state.handover.refused.is_some() {
         return format!("mend that, then {resume}");

@@ -204,6 +204,7 @@ async fn serve(
     (handler, slack, replies): (RequestHandler, Option<Slack>, Option<Replies>),
     address: Address,
 ) -> Result<(), RequestError> {
+    refrain_engine::leave_signals();
     // Before the address is announced: a client that knows it may end this process.
     let mut interrupt = heed(SignalKind::interrupt())?;
     let mut terminate = heed(SignalKind::terminate())?;

@@ -51,7 +51,7 @@ fn bring_back(rows: &[ListEntry]) -> String {
     };
     let ids: HashSet<String> = rows.iter().map(id).collect();
     let which =
-        if ids.len() < rows.len() { ", of several with the same ID the one that ended last" } else { "" };
+        if ids.len() < rows.len() { " (if several have the ID, the one that ended last)" } else { "" };
     format!("refrain status ID shows one{which}; refrain resume ID brings one back that can continue")
 }
 

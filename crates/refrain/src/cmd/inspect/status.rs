@@ -77,7 +77,7 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
             let own = || service.branch_state_of(&found.dir, &state).ok().flatten();
             let own = status.has_stopped().then(own).flatten();
             let facts = Facts {
-                next: next(&state, &status, own.as_ref()),
+                next: next(service, &state, &status, own.as_ref()),
                 goal: goal(&state.spec),
                 branch: branch(&status, state.spec.git.new_branch().is_some(), own),
                 sandbox: event_text::sandbox(&state.spec),
@@ -118,7 +118,7 @@ struct Facts {
 }
 
 /// What the loop needs; after its end, what to do with its work.
-fn next(state: &LoopState, status: &Status, own: Option<&OwnBranch>) -> String {
+fn next(service: &Service, state: &LoopState, status: &Status, own: Option<&OwnBranch>) -> String {
     if let Some(needs) = &status.needs {
         return needs.clone();
     }
@@ -129,7 +129,10 @@ fn next(state: &LoopState, status: &Status, own: Option<&OwnBranch>) -> String {
         Some(OwnBranch::Open) => (true, false),
         Some(OwnBranch::Merged { .. } | OwnBranch::Landed(_)) => (true, true),
         Some(OwnBranch::Empty | OwnBranch::Discarded(_) | OwnBranch::Gone) => (false, false),
-        None => (state.git.base.is_some(), true),
+        None => {
+            let shown = service.shown_changes(&status.id).ok().flatten();
+            (shown.is_some_and(|(size, _)| size.files + size.mixed > 0), true)
+        }
     };
     next_commands(state, status, has_changes, is_merged)
 }

@@ -68,6 +68,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         };
     let art = refrain_tui::Art { colour: out::is_coloured(), blocks, light };
     let program = Arc::new(Verbs { context: context.clone() });
+    refrain_engine::leave_signals();
     refrain_tui::run(&service, args.all_projects, art, program)
         .map_err(|error| RequestError::new(Code::Failed, format!("the terminal cannot be used: {error}")))?;
     Ok(Code::Done.into())

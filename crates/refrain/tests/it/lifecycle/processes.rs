@@ -1,6 +1,7 @@
 //! Agents that print too much, read too little, leave child processes, or will not end; runners, keepers and wrappers
 //! that are killed. After each: no process survives, and what was printed is kept.
 
+use rstest::rstest;
 use serde_json::json;
 use testkit::{Sandbox, Session, Signal, signal_process};
 
@@ -325,6 +326,29 @@ fn a_wrapper_that_passes_no_signals_keeps_no_process_alive() {
     sandbox.wait_for_note("up");
     sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
     session.wait().with_code(15);
+    sandbox.no_process_is_left();
+}
+
+#[rstest]
+#[case::ctrl_c(Signal::INT)]
+#[case::kill(Signal::TERM)]
+#[case::closed_terminal(Signal::HUP)]
+fn a_verb_that_a_signal_ends_leaves_no_git(#[case] signal: Signal, #[values("diff", "merge")] verb: &str) {
+    let sandbox = sandbox();
+    // From then on a status of git does not end.
+    let git = r#"if [ -e $NOTES/slow ]; then case " $* " in *" status "*) echo x > $NOTES/up; exec sleep 1000;; esac; fi
+PATH=${PATH#*:}; exec git "$@""#;
+    let git = sandbox.agent("git", git);
+    let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
+    let path = format!("{}:{usual}", git.strip_suffix("/git").unwrap());
+    let refrain = |words: &[&str]| sandbox.command(words).env("PATH", &path);
+    let agent = sandbox.agent("agent", &format!("echo x > made\n{CLAIM}"));
+    refrain(&["start", "--command", &agent, "--name", "job", "--worktree", "p"]).run().with_code(0);
+    testkit::write(&sandbox.root().join("notes/slow"), "");
+    let session = refrain(&[verb, "job"]).spawn();
+    sandbox.wait_for_note("up");
+    session.signal(signal);
+    session.wait().with_code(128 + signal.as_raw());
     sandbox.no_process_is_left();
 }
 

@@ -9,6 +9,7 @@ use crate::r#loop::tests::journal::{
     Journal, candidate_taken, claiming, finished, gate_finished, gate_name, gates, oid, spec, stop,
 };
 use crate::r#loop::{ChildId, GateFailure, Grant, MAX_REFUNDS, MAX_ROUNDS, Phase, Step};
+use crate::plan::{Stop, TaskEnd};
 use crate::spec::{Millis, Spec};
 use crate::stuck::{Pattern, Verdict};
 use crate::view::{Alive, status};
@@ -465,13 +466,30 @@ fn a_gate_with_lost_output_has_no_result_and_needs_a_person() {
 
 #[test]
 fn a_repository_that_says_nothing_needs_a_person_and_is_asked_again_after_that() {
-    let refused = || Event::CandidateRefused { error: "fatal: no".into() };
+    let refused = || Event::CandidateRefused { error: "fatal: no".into(), bad_work: false };
     Journal::running().refuses(refused());
     for journal in [Journal::gated([true]), claims()] {
         let journal = journal.then(refused());
         assert_eq!(journal.next(), Step::Finish(End::Blocked { why: BlockReason::Repository }));
         assert_eq!(resumes(journal.obey()).next(), Step::TakeCandidate);
     }
+}
+
+/// Another task would meet the same repository, but not the same work.
+#[test]
+fn bad_work_stops_its_task_and_a_bad_repository_the_plan() {
+    let end = |bad_work| {
+        let refused = Event::CandidateRefused { error: "a path ..".into(), bad_work };
+        let state = claims().then(refused).obey().state;
+        TaskEnd::of(&state, "why", None)
+    };
+    assert_eq!(end(true), TaskEnd::Stopped(Stop::Other { reason: "why".into() }));
+    assert_eq!(end(false), TaskEnd::Hindered { error: "why".into() });
+    let again =
+        resumes(claims().then(Event::CandidateRefused { error: "a path ..".into(), bad_work: true }).obey());
+    let again =
+        again.then(Event::CandidateRefused { error: "no space".into(), bad_work: false }).obey().state;
+    assert_eq!(TaskEnd::of(&again, "why", None), TaskEnd::Hindered { error: "why".into() });
 }
 
 #[test]

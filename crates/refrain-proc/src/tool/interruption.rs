@@ -1,0 +1,118 @@
+//! Signals that end this process while a tool runs. The tool has a group of its own, which Ctrl-C at the terminal does not
+//! reach, and would live on: it is ended first, with the time to remove its locks, and this process then as by the signal.
+
+use std::io::{self, PipeReader};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::{SigId, flag, low_level};
+
+use super::pid_of;
+use crate::system;
+
+static TOOLS: Mutex<Tools> = Mutex::new(Tools { heeds: false, signals: None, groups: Vec::new(), count: 0 });
+
+struct Tools {
+    heeds: bool,
+    /// None before the first tool.
+    signals: Option<Signals>,
+    /// Those of the tools that run.
+    groups: Vec<Pid>,
+    count: usize,
+}
+
+/// The signals that are heeded.
+struct Signals {
+    ids: Vec<SigId>,
+    /// Becomes readable with a signal, and is never read.
+    said: Arc<PipeReader>,
+    last: Arc<AtomicUsize>,
+    /// No tool runs: a signal ends this process at once.
+    is_idle: Arc<AtomicBool>,
+}
+
+fn tools() -> MutexGuard<'static, Tools> {
+    TOOLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on SIGINT, SIGTERM and SIGHUP end the tools that run, and only then this process.
+pub fn heed_signals() {
+    tools().heeds = true;
+}
+
+/// The signals are no longer heeded here: who calls this heeds them from now on.
+pub fn leave_signals() {
+    let mut tools = tools();
+    tools.heeds = false;
+    for id in tools.signals.take().into_iter().flat_map(|signals| signals.ids) {
+        low_level::unregister(id);
+    }
+}
+
+/// Asks every tool that still runs to end: this process is about to.
+pub fn end_tools() {
+    for group in std::mem::take(&mut tools().groups) {
+        let _ = kill_process_group(group, Signal::TERM);
+    }
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let (said, say) = io::pipe()?;
+        let (last, is_idle) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
+        let mut ids = Vec::new();
+        // One that is ignored stays ignored, as under nohup.
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !system::is_ignored(*signal)) {
+            ids.push(flag::register_usize(signal, Arc::clone(&last), signal.unsigned_abs() as usize)?);
+            ids.push(low_level::pipe::register(signal, say.try_clone()?)?);
+            ids.push(flag::register_conditional_default(signal, Arc::clone(&is_idle))?);
+        }
+        Ok(Self { ids, said: Arc::new(said), last, is_idle })
+    }
+}
+
+/// A tool that runs, until it is dropped. If a signal arrived meanwhile, this process ends with the last of them.
+pub(super) struct Running {
+    pub(super) interrupt: Option<Arc<PipeReader>>,
+    group: Option<Pid>,
+}
+
+impl Running {
+    pub(super) fn begin() -> Self {
+        let mut tools = tools();
+        if tools.heeds && tools.signals.is_none() {
+            // Without them the signals have their usual effect.
+            tools.signals = Signals::new().ok();
+        }
+        tools.count += 1;
+        let interrupt = tools.signals.as_ref().map(|signals| {
+            signals.is_idle.store(false, Ordering::SeqCst);
+            Arc::clone(&signals.said)
+        });
+        Self { interrupt, group: None }
+    }
+
+    pub(super) fn started(&mut self, child: &Child) {
+        self.group = pid_of(child);
+        tools().groups.extend(self.group);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut tools = tools();
+        tools.groups.retain(|group| Some(*group) != self.group);
+        tools.count -= 1;
+        if tools.count == 0
+            && let Some(signals) = &tools.signals
+        {
+            signals.is_idle.store(true, Ordering::SeqCst);
+            if let Ok(signal @ 1..) = i32::try_from(signals.last.load(Ordering::SeqCst)) {
+                let _ = low_level::emulate_default_handler(signal);
+            }
+        }
+    }
+}
