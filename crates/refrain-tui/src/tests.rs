@@ -116,6 +116,7 @@ fn entries() -> Vec<Entry> {
     let plan = ListRow { kind: Kind::Plan, ..glimpse("v2-7f3a", StatusWord::Running, 11) };
     let hostile = ListRow {
         said: Some("\u{1b}[2J\u{1b}]0;owned\u{7}日本語\u{202e} all\nover".into()),
+        started_at: at(-20),
         active: Some(Millis(20_000)),
         ..glimpse("hostile", StatusWord::Waiting, 20)
     };
