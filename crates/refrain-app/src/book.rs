@@ -44,17 +44,22 @@ impl Page {
 /// The page about a topic.
 ///
 /// # Errors
-/// The topic that was probably meant.
-pub fn find(topic: &str) -> Result<&'static Page, Option<&'static str>> {
+/// The topics that were probably meant, at most three.
+pub fn find(topic: &str) -> Result<&'static Page, Vec<&'static str>> {
     let name = topic.trim_end_matches(".md").to_lowercase();
     let page =
         PAGES.iter().find(|page| page.topic == name || format!("{}/{}", page.part, page.topic) == name);
     page.ok_or_else(|| {
         let topics = || PAGES.iter().map(|page| page.topic);
-        // A word of one topic alone means that.
-        let mut of_word = topics().filter(|topic| topic.split('-').any(|word| word == name));
-        let only = of_word.next().filter(|_| of_word.next().is_none());
-        only.or_else(|| nearest(&name, topics()))
+        // A word of one topic alone means that; else it begins a word of the topics that are meant.
+        let of =
+            |is: &dyn Fn(&str) -> bool| topics().filter(|topic| topic.split('-').any(is)).collect::<Vec<_>>();
+        let (whole, begun) = (of(&|word| word == name), of(&|word| word.starts_with(&name)));
+        match (whole.len(), begun.len()) {
+            (1, _) => whole,
+            (_, 1..=3) => begun,
+            _ => nearest(&name, topics()).into_iter().collect(),
+        }
     })
 }
 
@@ -87,9 +92,14 @@ mod tests {
             assert_eq!(find(name).map(|page| page.topic).ok(), Some("plans"), "{name}");
         }
         for (name, topic) in [("claims", "claims-and-gates"), ("git", "what-git-sees"), ("loop", "loops")] {
-            assert_eq!(find(name).map(|page| page.topic).err(), Some(Some(topic)), "{name}");
+            assert_eq!(find(name).map(|page| page.topic).err(), Some(vec![topic]), "{name}");
         }
-        assert_eq!(find("plams").map(|page| page.topic).err(), Some(Some("plans")));
-        assert_eq!(find("xylophone").map(|page| page.topic).err(), Some(None));
+        assert_eq!(find("plams").map(|page| page.topic).err(), Some(vec!["plans"]));
+        for (name, topics) in
+            [("gates", ["add-gates", "claims-and-gates"]), ("limit", ["set-limits", "sandbox-limits"])]
+        {
+            assert_eq!(find(name).map(|page| page.topic).err(), Some(topics.to_vec()), "{name}");
+        }
+        assert_eq!(find("xylophone").map(|page| page.topic).err(), Some(Vec::new()));
     }
 }

@@ -9,7 +9,7 @@ use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::{PlanLimits, Priority};
-use refrain_core::spec::AgentKind;
+use refrain_core::spec::{AgentKind, Millis};
 use refrain_core::view::plan::{CurrentTask, PlanStatus, PlanUsage, TaskView, TaskWord, WaveView, WaveWord};
 use refrain_core::view::{self, Alive, Kind, StatusWord};
 use refrain_core::{AttemptId, LoopId, LoopState, Record};
@@ -89,7 +89,11 @@ fn glimpse(id: &str, status: StatusWord, iteration: u32) -> ListRow {
         max_iterations: Some(20),
         started_at: at(-754),
         updated_at: at(-i64::from(iteration)),
-        ended_at: status.has_stopped().then(|| at(-60)),
+        // A running loop has worked since its last event, too.
+        active: Some(Millis(match status {
+            StatusWord::Running => 1000 * (754 - u64::from(iteration)),
+            _ => 694_000,
+        })),
         cost_usd: Some(0.42),
         cost_at_least: false,
         gates: vec![("test".into(), true), ("lint".into(), false)],
@@ -113,6 +117,7 @@ fn entries() -> Vec<Entry> {
     let hostile = ListRow {
         said: Some("\u{1b}[2J\u{1b}]0;owned\u{7}日本語\u{202e} all\nover".into()),
         started_at: at(-20),
+        active: Some(Millis(20_000)),
         ..glimpse("hostile", StatusWord::Waiting, 20)
     };
     [glimpse("mend-the-parser-of-all-dates", StatusWord::Running, 3), plan, hostile, blocked]
@@ -301,6 +306,7 @@ fn plan() -> PlanStatus {
         started_at: at(-754),
         updated_at: at(-3),
         ended_at: None,
+        active: Millis(751_000),
         jobs: 2,
         pipeline: false,
         tune: false,
@@ -551,7 +557,11 @@ fn the_cursor_stays_on_its_loop_whatever_comes_and_goes() {
     drawn(&mut model, 80, 24);
     press(&mut model, "jjj");
     assert_eq!(model.meant(), Some(key("v2-7f3a")));
-    let new = Entry::Seen(Box::new(ListRow { started_at: at(0), ..glimpse("new", StatusWord::Running, 1) }));
+    let new = Entry::Seen(Box::new(ListRow {
+        started_at: at(0),
+        active: Some(Millis(0)),
+        ..glimpse("new", StatusWord::Running, 1)
+    }));
     update(&mut model, Message::News(LiveListChange::All(entries().into_iter().chain([new]).collect())));
     assert_eq!((model.meant(), model.list.at()), (Some(key("v2-7f3a")), 4));
     let done = glimpse("v2-7f3a", StatusWord::Completed, 3);

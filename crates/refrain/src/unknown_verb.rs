@@ -31,6 +31,9 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["tasks", "scud", "next-priority"], &["plan"]),
 ];
 
+/// How many letters begin a verb, for it to be meant.
+const LEAST: usize = 3;
+
 /// The refusal of an unknown verb, with the visible verbs that it may mean; none for any other error.
 pub(crate) fn refusal(error: &clap::Error, mut definition: Command) -> Option<RequestError> {
     if error.kind() != ErrorKind::InvalidSubcommand {
@@ -82,7 +85,12 @@ fn meant<'a>(parent: &'a Command, word: &str) -> Vec<&'a str> {
     let same = SYNONYMS.iter().find(|(words, _)| words.contains(&word.as_str()));
     let same = same.into_iter().flat_map(|(_, same)| *same);
     let known: Vec<_> = same.filter_map(|same| verbs().find(|verb| verb == same)).collect();
-    if known.is_empty() { nearest(&word, verbs()).into_iter().collect() } else { known }
+    let begun: Vec<_> = verbs().filter(|verb| word.len() >= LEAST && verb.starts_with(&word)).collect();
+    match (known.is_empty(), begun.len()) {
+        (false, _) => known,
+        (true, 1 | 2) => begun,
+        (true, _) => nearest(&word, verbs()).into_iter().collect(),
+    }
 }
 
 #[cfg(test)]
@@ -115,6 +123,9 @@ mod tests {
     #[case("STOP", &["pause", "cancel"])]
     #[case("strat", &["start"])]
     #[case("statsu", &["status"])]
+    // It begins one verb, and is nearer to another, which costs money.
+    #[case("stat", &["status"])]
+    #[case("sta", &["start", "status"])]
     // The nearest name is that of a hidden verb.
     #[case("driv", &[])]
     #[case("generat", &[])]

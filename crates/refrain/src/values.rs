@@ -107,6 +107,13 @@ pub(crate) fn editor(context: &Context) -> Result<Option<Vec<String>>, RequestEr
         return Ok(None);
     };
     let words = shlex::split(editor).filter(|words| !words.is_empty());
+    // It is started in another folder than the one that it was typed in.
+    let words = words.map(|mut words| {
+        if words[0].contains('/') {
+            words[0] = context.dir.join(&words[0]).into_string();
+        }
+        words
+    });
     words.map(Some).ok_or_else(|| RequestError::usage(format!("EDITOR: {editor:?} is no command line")))
 }
 

@@ -118,8 +118,9 @@ impl PreparedPlan {
         if let Some((first, more)) = errors.split_first() {
             let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
             let error = format!("{}: {first}{more}", source.file.path);
+            let check = format!("refrain plan check{}", prepared.source_args.as_words());
             return Err(RequestError::usage(error)
-                .hint("refrain plan check lists all that is wrong; nothing was begun"));
+                .hint(format!("{check} lists all that is wrong; nothing was begun")));
         }
         prepared.check_verification()?;
         let odd: Vec<_> = source.problems.iter().map(ToString::to_string).collect();

@@ -30,7 +30,8 @@ pub struct Source {
 
 impl SourceArgs {
     /// As they are typed, each after a space.
-    pub(crate) fn as_words(&self) -> String {
+    #[must_use]
+    pub fn as_words(&self) -> String {
         let words =
             [("--tag", self.tag.as_deref()), ("--plan", self.plan.as_ref().map(|plan| plan.as_str()))];
         let words =

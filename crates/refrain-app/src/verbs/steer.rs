@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Slow;
+use super::resume::check_plan;
 use crate::error::Code;
 use crate::{Action, Context, RequestError};
 
@@ -52,6 +53,7 @@ pub fn steer(
     };
     let plan = match service.find(id)? {
         ByKind::Loop(_) => {
+            check_plan(&service.state(id)?)?;
             tell(id)?;
             return Ok(ByKind::Loop(id.clone()));
         }

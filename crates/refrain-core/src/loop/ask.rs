@@ -131,7 +131,7 @@ impl LoopState {
         let end = self.ended.map(|ended| ended.end);
         let Some(approved) = self.awaits_approval() else {
             let (Some(end), true) = (end, self.is_final()) else {
-                return Err(Refusal::NotAsked(end.map_or("not stopped", End::name)));
+                return Err(Refusal::NotAsked(end.map_or("not over", End::name)));
             };
             return Err(Refusal::Final(end.name()));
         };

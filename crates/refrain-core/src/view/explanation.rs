@@ -157,6 +157,13 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             )
         }),
         StatusWord::Crashed if state.cancel.is_some() => Some(format!("refrain cancel {id}")),
+        // No iteration more and no words let the agent end by itself, and a loop keeps these limits.
+        StatusWord::IterationCap | StatusWord::Stuck if let Some((option, _)) = end::cut_short(state) => {
+            Some(match &state.spec.task {
+                Some(_) => format!("start the plan anew with a larger {option}"),
+                None => format!("start another loop with a larger {option}; if it makes progress, {resume}"),
+            })
+        }
         StatusWord::IterationCap | StatusWord::TimedOut | StatusWord::Stuck if state.spec.task.is_some() => {
             Some(format!("say what it overlooks with {}", tell(state)))
         }

@@ -136,6 +136,9 @@ const DRAWN: usize = 40;
 const NAME: usize = 30;
 const TITLE: usize = 80;
 
+/// Every picture has it: it is Refrain's.
+pub const PICTURE: &str = "<!-- made by refrain usage -->";
+
 /// What each group cost, as bars: a picture in SVG that shows itself in light and dark. If no cost is known, the bars
 /// are of attempts.
 pub fn picture(report: &Report) -> String {
@@ -158,7 +161,7 @@ pub fn picture(report: &Report) -> String {
     let title = escape(&format!("{what} by {}: {}", report.by.as_str(), end_of(whose, TITLE)));
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
-         role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<style>text{{font-family:sans-serif;font-size:13px;fill:#222}}\
+         role=\"img\" aria-label=\"{title}\">\n{PICTURE}\n<title>{title}</title>\n<style>text{{font-family:sans-serif;font-size:13px;fill:#222}}\
          rect{{fill:#2f6f9f}}@media(prefers-color-scheme:dark){{text{{fill:#ddd}}rect{{fill:#6fb1e0}}}}</style>\n\
          <text x=\"8\" y=\"24\" font-weight=\"bold\">{title}</text>\n"
     );

@@ -30,7 +30,7 @@ use crate::ids::LoopId;
 use crate::r#loop::{Attempt, LoopState, QueuedRequest};
 use crate::plan::TaskRef;
 use crate::signature::Remedy;
-use crate::spec::{AgentKind, Limits};
+use crate::spec::{AgentKind, Limits, Millis};
 use crate::text::squeeze;
 
 pub use explanation::blocked;
@@ -118,6 +118,9 @@ pub struct Status {
     /// When it stopped; null while it has not.
     #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
+    /// How long it had worked when the last event happened: with a runner, less pauses and waits.
+    #[serde(rename = "active_ms")]
+    pub active: Millis,
     /// Why it stands where it stands, in one line.
     pub reason: String,
     /// What a person has to do for it to go on; null where nothing.
@@ -170,6 +173,14 @@ pub struct Status {
     /// Where the copy that this was read from comes from; left out of a loop of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirrored: Option<RemoteCopy>,
+}
+
+/// How long a loop or plan has worked by now, of which that was true at its last event.
+#[must_use]
+pub fn active_by(now: Timestamp, status: StatusWord, (active, updated_at): (Millis, Timestamp)) -> Millis {
+    let since = now.duration_since(updated_at).as_millis();
+    let since = u64::try_from(since).ok().filter(|_| status == StatusWord::Running);
+    Millis(active.0.saturating_add(since.unwrap_or_default()))
 }
 
 /// What drives a loop.
@@ -380,6 +391,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         started_at: state.started_at,
         updated_at: state.updated_at,
         ended_at: ended.filter(|_| word.has_stopped()).map(|ended| ended.at),
+        active: state.active(state.updated_at).into(),
         reason: squeeze(&explanation::reason(state, word, alive.orphan)),
         needs: explanation::needs(state, word),
         waits_for: waits_for::waits_for(state, word),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_core::r#loop::LoopState;
+use refrain_core::spec::Millis;
 use refrain_core::view::{Kind, StatusWord};
 use refrain_core::{LoopId, Record};
 use refrain_store::catalog::{Brief, Detail};
@@ -37,7 +38,8 @@ pub struct ListRow {
     pub max_iterations: Option<u32>,
     pub started_at: Timestamp,
     pub updated_at: Timestamp,
-    pub ended_at: Option<Timestamp>,
+    /// How long it had worked at `updated_at`; none if its status object is of a version that does not say it.
+    pub active: Option<Millis>,
     /// What it cost, in US dollars, as far as that is known.
     pub cost_usd: Option<f64>,
     pub cost_at_least: bool,
@@ -67,7 +69,8 @@ pub enum LiveListChange {
 #[derive(Deserialize)]
 struct StatusRest {
     started_at: Timestamp,
-    ended_at: Option<Timestamp>,
+    #[serde(default, rename = "active_ms")]
+    active: Option<Millis>,
     usage: Cost,
     #[serde(default)]
     gates: Vec<GateMark>,
@@ -96,7 +99,7 @@ impl ListRow {
         let Brief {
             id, kind, status, verified, iteration, max_iterations, updated_at, project, reason, ..
         } = brief;
-        let StatusRest { started_at, ended_at, usage, gates, needs } = rest;
+        let StatusRest { started_at, active, usage, gates, needs } = rest;
         let gates = gates.into_iter().map(|gate| (gate.name, gate.passed)).collect();
         let Cost { cost_usd, at_least, cost_at_least } = usage;
         let cost_at_least = if kind == Kind::Plan { at_least } else { cost_at_least };
@@ -110,7 +113,7 @@ impl ListRow {
             max_iterations,
             started_at,
             updated_at,
-            ended_at,
+            active,
             cost_usd,
             cost_at_least,
             gates,

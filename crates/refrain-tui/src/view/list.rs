@@ -9,7 +9,7 @@ use refrain_engine::{Entry, ListRow};
 
 use refrain_core::view::progress;
 
-use super::parts::{bar, fitting, gates, money, of_tone, put, took, top};
+use super::parts::{bar, fitting, gates, money, of_tone, put, top, worked};
 use super::preview;
 use crate::model::{Model, Places, place, seen};
 use crate::order::Order;
@@ -201,8 +201,7 @@ fn line(model: &Model, seen: &ListRow, before: Option<&Entry>, columns: Columns)
     let all = seen.max_iterations.map(u64::from);
     add(columns.bar, bar(seen.iteration.into(), all, columns.bar), style);
     add(columns.iteration, progress(seen.iteration, seen.max_iterations), plain);
-    let until = seen.ended_at.unwrap_or(if seen.status.has_stopped() { seen.updated_at } else { model.now });
-    add(columns.time, took(seen.started_at, until), plain);
+    add(columns.time, worked(seen, model.now), plain);
     add(columns.cost, money(seen.cost_usd, seen.cost_at_least), plain);
     if columns.gates > 0 {
         let of: Vec<_> = seen.gates.iter().map(|(name, passed)| (name.as_str(), *passed)).collect();

@@ -5,9 +5,11 @@ use ratatui::layout::Rect;
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::text::thousands;
-use refrain_core::view::{Gate, Iteration, Status, sum};
+use refrain_core::view::{Gate, Iteration, Status, active_by, sum};
 
-use super::parts::{LOW, bar, duration, fitting, gates, money, of_tone, put, split, title, took, top};
+use super::parts::{
+    LOW, bar, duration, fitting, gates, length, money, of_tone, put, split, title, took, top,
+};
 use crate::model::{Model, OneLoop, Places};
 use crate::text::{cut, fill, flat, wrapped};
 
@@ -98,7 +100,7 @@ fn failing(all: &[Gate], columns: usize) -> impl Iterator<Item = Line<'static>> 
 }
 
 fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
-    let until = status.ended_at.unwrap_or(if status.has_stopped() { status.updated_at } else { model.now });
+    let worked = active_by(model.now, status.status, (status.active, status.updated_at));
     let style = of_tone(status.tone());
     let label = status.verification().label_or(status.status, model.art.charset());
     let all = status.max_iterations.map(u64::from);
@@ -118,7 +120,7 @@ fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
         Span::from("  "),
         Span::styled(bar(status.iteration.into(), all, if all.is_some() { cells } else { 0 }), style),
         Span::from(format!(" {}", status.progress())),
-        Span::from(format!("  {}", took(status.started_at, until))),
+        Span::from(format!("  {}", length(worked))),
     ];
     for part in [status.usage.cost().unwrap_or_default(), tokens] {
         if !part.is_empty() {

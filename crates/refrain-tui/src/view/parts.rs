@@ -1,5 +1,7 @@
 //! Parts that every view draws with: rows, titles, bars, amounts.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -7,7 +9,8 @@ use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::agent::Usd;
 use refrain_core::spec::Millis;
-use refrain_core::view::Tone;
+use refrain_core::view::{Tone, active_by};
+use refrain_engine::ListRow;
 use unicode_width::UnicodeWidthStr;
 
 use crate::text::cut;
@@ -69,12 +72,23 @@ pub(super) fn bar(done: u64, all: Option<u64>, cells: usize) -> String {
 
 /// How long something took, or takes: whole seconds.
 pub(super) fn took(from: Timestamp, to: Timestamp) -> String {
-    let seconds = u64::try_from(to.duration_since(from).as_secs()).unwrap_or_default();
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
-        _ => format!("{}d {:02}h", seconds / 86_400, seconds % 86_400 / 3600),
+    length(Millis::from(Duration::try_from(to.duration_since(from)).unwrap_or_default()))
+}
+
+pub(super) fn length(time: Millis) -> String {
+    match time.0 / 1000 {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        seconds @ 3600..86_400 => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+        seconds => format!("{}d {:02}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// How long a row's loop or plan has worked.
+pub(super) fn worked(seen: &ListRow, now: Timestamp) -> String {
+    match seen.active {
+        Some(active) => length(active_by(now, seen.status, (active, seen.updated_at))),
+        None => took(seen.started_at, if seen.status.has_stopped() { seen.updated_at } else { now }),
     }
 }
 

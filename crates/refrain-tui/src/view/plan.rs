@@ -6,9 +6,9 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord, critical_path};
 
-use refrain_core::view::progress;
+use refrain_core::view::{active_by, progress};
 
-use super::parts::{LOW, bar, fitting, of_tone, put, title, took, top};
+use super::parts::{LOW, bar, fitting, length, of_tone, put, title, took, top};
 use crate::model::{Model, OnePlan, Places};
 use crate::text::{cut, fill, flat, styled, wrapped};
 
@@ -79,8 +79,7 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
 }
 
 fn head(model: &Model, status: &PlanStatus, columns: usize) -> Line<'static> {
-    let until =
-        status.ended_at.unwrap_or(if status.status.has_stopped() { status.updated_at } else { model.now });
+    let worked = active_by(model.now, status.status, (status.active, status.updated_at));
     let style = of_tone(status.tone());
     let label = status.verification().label_or(status.status, model.art.charset());
     let (done, all) = (status.tasks_done, status.tasks_total);
@@ -91,7 +90,7 @@ fn head(model: &Model, status: &PlanStatus, columns: usize) -> Line<'static> {
         Span::from("  "),
         Span::styled(bar, style),
         Span::from(format!(" {done}/{all} tasks")),
-        Span::from(format!("  {}", took(status.started_at, until))),
+        Span::from(format!("  {}", length(worked))),
     ];
     let cost = status.usage.cost().unwrap_or_default();
     if !cost.is_empty() {

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use refrain_core::view::{Tone, Verification, progress};
 use refrain_engine::{Entry, ListRow};
 
-use super::parts::{bar, gates, money, of_tone, put, split, title, took};
+use super::parts::{bar, gates, money, of_tone, put, split, title, worked};
 use super::{loop_page, plan};
 use crate::model::{Key, Model, OpenView, seen};
 use crate::text::{flat, wrapped};
@@ -54,7 +54,6 @@ pub(super) fn draw(model: &Model, entry: Option<&Entry>, buffer: &mut Buffer, ar
 fn facts(model: &Model, seen: &ListRow, columns: usize) -> Vec<Line<'static>> {
     let verification = Verification::of(seen.status, seen.verified);
     let tone = of_tone(Tone::of(seen.status, seen.verified));
-    let until = seen.ended_at.unwrap_or(if seen.status.has_stopped() { seen.updated_at } else { model.now });
     let all = seen.max_iterations.map(u64::from);
     let mut lines = vec![
         Line::from(Span::styled(verification.label_or(seen.status, model.art.charset()), tone)),
@@ -73,7 +72,7 @@ fn facts(model: &Model, seen: &ListRow, columns: usize) -> Vec<Line<'static>> {
         progress(seen.iteration, seen.max_iterations)
     );
     fact("iterations", vec![Span::from(iterations.trim_start().to_owned())]);
-    fact("time", vec![Span::from(took(seen.started_at, until))]);
+    fact("time", vec![Span::from(worked(seen, model.now))]);
     if seen.cost_usd.is_some() {
         fact("cost", vec![Span::from(money(seen.cost_usd, seen.cost_at_least))]);
     }

@@ -122,7 +122,9 @@ fn line(
                     was.short()
                 )
             });
-            landed.map(|line| format!("{} {}\n", "·".dimmed(), flat(&line).green())).collect::<String>()
+            landed
+                .map(|line| format!("{} {}\n", phrase::in_charset("·").dimmed(), flat(&line).green()))
+                .collect::<String>()
                 + &notes(back.into_iter().chain(held))
         }
         PlanEvent::WaveCompleted { wave, commit, tasks, .. } => {
@@ -268,7 +270,7 @@ fn ends(state: &PlanState, ended: &TaskEnded) -> String {
             let word = if tune { "awaits a tune" } else { "is blocked" };
             let waiting = waiting_on(state);
             let line = flat(&format!("task {id} {word} after {spent}: {why}{waiting}"));
-            format!("{} {}\n", "·".dimmed(), line.yellow())
+            format!("{} {}\n", phrase::in_charset("·").dimmed(), line.yellow())
         }
         TaskEnd::OutOfMoney => note(&format!("task {id} has spent what it was given, and gets what is left")),
         TaskEnd::CapReached { by } => note(&format!("task {id} waits for money: {}", by.sentence())),

@@ -5,6 +5,8 @@ use owo_colors::OwoColorize;
 use refrain_core::agent::{AgentEvent, Speaker};
 use refrain_core::text::{clip, printable};
 
+use crate::render::phrase::in_charset;
+
 /// The longest folded line, in bytes.
 const LONGEST: usize = 160;
 
@@ -42,25 +44,30 @@ impl AgentText {
                 return text;
             }
             AgentEvent::Text { text, part: false, by: Speaker::Agent } => whole(text),
-            AgentEvent::Text { text, by: Speaker::SubAgent, .. } => folded("  ¦ sub-agent:", text),
+            AgentEvent::Text { text, by: Speaker::SubAgent, .. } => {
+                folded(&format!("  {} sub-agent:", in_charset("¦")), text)
+            }
             AgentEvent::Thought(text) => folded("~ thinks:", text),
             AgentEvent::ToolCall { name, about, by } => {
-                let mark = if *by == Speaker::Agent { "→" } else { "  →" };
-                format!("{}\n", line(mark, &format!("{name} {about}")).cyan())
+                let indent = if *by == Speaker::Agent { "" } else { "  " };
+                let mark = format!("{indent}{}", in_charset("→"));
+                format!("{}\n", line(&mark, &format!("{name} {about}")).cyan())
             }
             AgentEvent::ToolResult { ok: Some(false), output } => {
                 format!("{}\n", line("  failed:", output).red())
             }
             AgentEvent::ToolResult { output, .. } => result(output),
-            AgentEvent::Retry(fault) => folded("· it tries again:", &fault.message),
+            AgentEvent::Retry(fault) => {
+                folded(&format!("{} it tries again:", in_charset("·")), &fault.message)
+            }
             AgentEvent::Fault(fault) => format!("{}\n", line("! fault:", &fault.message).red()),
-            AgentEvent::Notice(text) => folded("·", text),
+            AgentEvent::Notice(text) => folded(in_charset("·"), text),
             AgentEvent::Session(_)
             | AgentEvent::Tokens { .. }
             | AgentEvent::Cost { .. }
             | AgentEvent::Final { .. }
             | AgentEvent::Unknown => String::new(),
-            AgentEvent::TooLong => folded("·", "its final message is too long to be read"),
+            AgentEvent::TooLong => folded(in_charset("·"), "its final message is too long to be read"),
         };
         if shown.is_empty() { shown } else { self.end_line() + &shown }
     }

@@ -192,6 +192,6 @@ pub(crate) fn left_behind(state: &LoopState) -> Option<String> {
     let branch = spec.git.new_branch().filter(|_| state.holds_worktree())?;
     let (worktree, id) = (&spec.worktree, &spec.id);
     Some(format!(
-        "until it is resumed or cancelled, its worktree stays on branch {branch}: {worktree}; refrain cancel {id} gives it back if nothing is lost"
+        "until it is resumed or cancelled, its worktree stays on branch {branch}: {worktree}; refrain cancel {id} removes it if all its work is committed"
     ))
 }

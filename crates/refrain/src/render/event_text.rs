@@ -23,6 +23,7 @@ use refrain_engine::ladder;
 use self::end_card::end_card;
 pub(crate) use self::end_card::{EndFacts, next_commands};
 use self::header::header;
+pub(crate) use self::header::sandbox;
 use crate::render::phrase;
 use crate::render::{commits, gates, progress, publication};
 
@@ -255,7 +256,7 @@ fn waits(wait: Wait, now: Timestamp) -> String {
 
 /// A line of Refrain's own among those of the agent.
 pub(crate) fn note(text: &str) -> String {
-    format!("{} {}\n", "·".dimmed(), printable(text).replace('\n', " ").dimmed())
+    format!("{} {}\n", phrase::in_charset("·").dimmed(), printable(text).replace('\n', " ").dimmed())
 }
 
 /// What happened to the processes that an agent left running. The next iteration may have its heading by then, so the
@@ -330,7 +331,7 @@ fn summary(attempt: &Attempt) -> String {
     let used = phrase::after(&phrase::used(&attempt.usage.into()));
     let said = attempt.finished.as_ref().and_then(|finished| finished.summary.as_deref());
     let said = said.map(|said| format!("; it says: {}", printable(said))).unwrap_or_default();
-    format!("{} iteration {}{took}{used}: {how}{said}\n", "·".dimmed(), attempt.id)
+    format!("{} iteration {}{took}{used}: {how}{said}\n", phrase::in_charset("·").dimmed(), attempt.id)
 }
 
 /// The agent program's text about a fault, and what was wrong with a near claim.

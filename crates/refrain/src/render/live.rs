@@ -107,7 +107,7 @@ impl Live {
 
     /// Overwrites the line. The terminal's last column stays free: past it, a line would wrap.
     fn over(&mut self, text: &str, width: usize) -> String {
-        let line = phrase::cut(&format!("· {text}"), width.saturating_sub(1));
+        let line = phrase::cut(&format!("{} {text}", phrase::in_charset("·")), width.saturating_sub(1));
         if self.covered > 0 && line == self.line {
             return String::new();
         }

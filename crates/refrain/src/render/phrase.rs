@@ -148,6 +148,9 @@ pub(crate) fn in_charset(mark: &'static str) -> &'static str {
     match (mark, charset()) {
         ("✔", Charset::Ascii) => "[v]",
         ("…", Charset::Ascii) => "...",
+        ("·", Charset::Ascii) => "-",
+        ("→", Charset::Ascii) => ">",
+        ("¦", Charset::Ascii) => "|",
         _ => mark,
     }
 }

@@ -16,6 +16,9 @@ use crate::view::loop_parts::publication;
 /// What a program says that writes to a folder that its sandbox does not let it change (`EROFS`).
 const READ_ONLY: &str = "Read-only file system";
 
+/// What git says if the disk is full (`ENOSPC`).
+const FULL: &str = "No space left on device";
+
 pub(super) fn why(state: &LoopState, why: BlockReason) -> String {
     match why {
         // An attempt that came to its gates was not lost.
@@ -29,7 +32,14 @@ pub(super) fn why(state: &LoopState, why: BlockReason) -> String {
         BlockReason::Refunds => {
             "three attempts in a row were lost with their runner or supervisor".to_owned()
         }
-        BlockReason::Churn => told("the agent failed at once three times in a row", state),
+        BlockReason::Churn => {
+            let words = "the agent failed at once three times in a row";
+            let last = state.attempts.last().and_then(|last| last.finished.as_ref());
+            match last.map(|finished| finished.exit) {
+                Some(Exit::Code(code)) if code != 0 => told(&format!("{words} with exit code {code}"), state),
+                _ => told(words, state),
+            }
+        }
         BlockReason::AgentMissing => match last_error(state) {
             Some(error) => format!("{} could not be started: {error}", state.spec.agent.program),
             None => format!("{} could not be started", state.spec.agent.program),
@@ -106,6 +116,9 @@ fn cure_of(state: &LoopState, why: BlockReason, resume: String) -> String {
         }
         BlockReason::Forbidden => {
             format!("find out what refuses it (the provider, a proxy, a firewall), then {resume}")
+        }
+        BlockReason::Repository if state.git.refused.as_ref().is_some_and(|error| error.contains(FULL)) => {
+            format!("make room, then {resume}")
         }
         BlockReason::Repository => {
             format!("mend the repository, then {resume}")
@@ -228,6 +241,14 @@ fn is_unresponsive(state: &LoopState) -> bool {
 
 /// In what way it makes no progress.
 pub(super) fn stuck(state: &LoopState) -> String {
+    let why = pattern(state);
+    match end::cut_short(state) {
+        Some((_, stopped)) => format!("{why}; each was {stopped}"),
+        None => why,
+    }
+}
+
+fn pattern(state: &LoopState) -> String {
     let (Verdict::Stuck(pattern) | Verdict::Shift(pattern)) = state.verdict() else {
         return "it makes no progress".to_owned();
     };

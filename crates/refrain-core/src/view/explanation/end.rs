@@ -3,7 +3,7 @@
 use super::block::{self, stuck, touched};
 use super::statement::{asked_by, by_person, gates_ran};
 use crate::event::{ClaimSource, End};
-use crate::r#loop::{Approval, LoopState};
+use crate::r#loop::{Approval, LoopState, Outcome};
 use crate::spec::Spec;
 use crate::view::sum;
 
@@ -46,12 +46,32 @@ fn completed(state: &LoopState, claim: ClaimSource) -> String {
 
 fn iteration_cap(state: &LoopState) -> String {
     let (n, s) = (state.charged, if state.charged == 1 { "" } else { "s" });
+    let each = if n == 1 { "" } else { "each " };
     match (failing(state), state.spec.has_hard_gates()) {
         _ if let Some(touched) = touched(state) => format!("{n} iteration{s}, and {touched}"),
+        (gates, has_gates) if let Some((_, stopped)) = cut_short(state) => {
+            let gates =
+                gates.filter(|_| has_gates).map_or_else(String::new, |gates| format!(", and {gates}"));
+            format!("{n} iteration{s}, {each}{stopped}{gates}")
+        }
         (Some(gates), true) => format!("{n} iteration{s}, and {gates}"),
         (_, true) => format!("{n} iteration{s} without a claim that its gates proved"),
         (_, false) => format!("{n} iteration{s} without a claim"),
     }
+}
+
+/// The option whose limit stopped the agent in each iteration that counts, and what it did; none if one ended by itself.
+pub(super) fn cut_short(state: &LoopState) -> Option<(&'static str, String)> {
+    let mut outcomes = state.attempts.iter().filter(|attempt| attempt.charged).map(|attempt| attempt.outcome);
+    let first = outcomes.next()?;
+    let (option, limit, stopped) = if first == Outcome::TimeLimit {
+        ("--timeout", state.limits.timeout?, "stopped at its time limit")
+    } else if first == Outcome::Silence {
+        ("--idle-timeout", state.limits.idle_timeout?, "stopped after its silence")
+    } else {
+        return None;
+    };
+    outcomes.all(|outcome| outcome == first).then(|| (option, format!("{stopped} ({option} {limit})")))
 }
 
 /// The gates that passed, for a loop that its gates alone completed.

@@ -1,6 +1,7 @@
 //! Sentences for people: why a plan has its status, and what they have to do.
 
 use super::parts::{self, WaveView, WaveWord};
+use crate::LoopId;
 use crate::machine::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskEdit, TaskState};
 use crate::view::explanation::{asked_by, by_person, gone, more_money};
@@ -92,7 +93,7 @@ fn at_work(state: &PlanState, all: usize) -> String {
 /// Why it waits for a person: the first thing, and how many more there are.
 fn blocked(state: &PlanState) -> String {
     if let Some(error) = &state.hindered {
-        return error.clone();
+        return split_cure(error, &state.spec.id).map_or(error.as_str(), |(why, _)| why).to_owned();
     }
     if let Some(task) = stopped(state).next() {
         let more = match stopped(state).count() - 1 {
@@ -203,16 +204,33 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
     }
 }
 
+/// What a loop of its tasks said hinders all tasks, and what to do about it if that loop said so.
+fn split_cure<'a>(error: &'a str, id: &LoopId) -> Option<(&'a str, &'a str)> {
+    let resume = error.rfind(&format!("refrain plan resume {id}"))?;
+    let end = error[..resume].rfind("; ")?;
+    Some((&error[..end], &error[end + 2..]))
+}
+
 fn unblocked(state: &PlanState, resume: &str) -> String {
     let id = &state.spec.id;
-    if state.hindered.is_some() {
-        return format!("mend that, then {resume}");
+    if let Some(error) = &state.hindered {
+        return match split_cure(error, id) {
+            Some((_, cure)) => cure.to_owned(),
+            None => format!("mend that, then {resume}"),
+        };
     }
     let tried = |task: &&TaskState| {
         matches!(task.stage, Stage::Stopped(Stop::UsedUp | Stop::Stuck | Stop::Unfit | Stop::GaveUp { .. }))
     };
     if let Some(task) = stopped(state).find(tried) {
-        return format!("refrain plan tune {} --name {id}, then {resume}", task.card.id);
+        let task_id = &task.card.id;
+        // No other agent has what it asks of a person.
+        if matches!(task.stage, Stage::Stopped(Stop::GaveUp { .. })) {
+            return format!(
+                "tell its agent what to do with refrain plan tune {id} {task_id} --words TEXT --resume"
+            );
+        }
+        return format!("refrain plan tune {task_id} --name {id}, then {resume}");
     }
     if stopped(state).next().is_some() || state.handover.refused.is_some() {
         return format!("mend that, then {resume}");

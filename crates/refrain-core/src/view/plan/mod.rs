@@ -74,6 +74,9 @@ pub struct PlanStatus {
     /// When it stopped; null while it has not.
     #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
+    /// How long it had worked when the last event happened: with a runner.
+    #[serde(rename = "active_ms")]
+    pub active: Millis,
     /// How many tasks are worked on at a time.
     pub jobs: u32,
     /// A task starts as soon as its own dependencies have landed, and not with its wave.
@@ -239,6 +242,7 @@ pub fn status(
         started_at: state.started_at,
         updated_at: state.updated_at,
         ended_at: ended.map(|ended| ended.at),
+        active: state.active.into(),
         jobs: spec.jobs,
         pipeline: spec.pipeline,
         tune: spec.tune,

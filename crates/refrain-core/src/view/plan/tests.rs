@@ -296,6 +296,18 @@ fn a_blocked_plan_names_the_first_task_and_counts_the_rest() {
         (view.reason.as_str(), view.needs.as_deref()),
         ("git did not do it", Some("mend that, then refrain plan resume feature-x"))
     );
+    let login = "the agent is not logged in; log in with claude, then refrain plan resume feature-x";
+    let hindered = ScriptedPlan::diamond(json!({})).then("plan.hindered", json!({"error": login}));
+    let view = hindered.stops("blocked").view();
+    assert_eq!(
+        (view.reason.as_str(), view.needs.as_deref()),
+        ("the agent is not logged in", Some("log in with claude, then refrain plan resume feature-x"))
+    );
+    let asks = json!({"stopped": {"gave-up": {"reason": "the agent asks: Which database?"}}});
+    let asks = ScriptedPlan::diamond(json!({})).starts("1").ends("1", asks, 1);
+    let asks = asks.then("wave.completed", json!({"wave": 1, "commit": null, "tasks": []})).stops("blocked");
+    let needs = "tell its agent what to do with refrain plan tune feature-x 1 --words TEXT --resume";
+    assert_eq!(asks.view().needs.as_deref(), Some(needs));
     let in_vain = ScriptedPlan::of(json!({}), &[("1", 1, "deferred", &[]), ("2", 1, "pending", &["1"])]);
     let view = in_vain.stops("blocked").view();
     assert_eq!(view.reason, "task 2 waits: task 1 is deferred");

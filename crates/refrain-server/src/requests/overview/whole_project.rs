@@ -30,6 +30,9 @@ struct PastFacts {
     usage: super::TotalUsage,
     started_at: Timestamp,
     ended_at: Option<Timestamp>,
+    /// Missing in what an older version wrote.
+    #[serde(default)]
+    active_ms: Option<Millis>,
 }
 
 impl RequestHandler {
@@ -111,10 +114,11 @@ fn past_loop(brief: &Brief, agent: &str) -> Option<PastLoop> {
     }
     let facts: PastFacts = serde_json::from_str(brief.object.as_deref()?).ok()?;
     let took = facts.ended_at?.duration_since(facts.started_at).unsigned_abs();
+    let duration = facts.active_ms.unwrap_or(Millis::from(took));
     (facts.agent == agent).then(|| PastLoop {
         iterations: brief.iteration,
         cost_usd: facts.usage.cost_usd,
-        duration: Millis::from(took),
+        duration,
         is_verified: brief.verified == Some(true),
     })
 }

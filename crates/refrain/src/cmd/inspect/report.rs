@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Print one page of HTML that needs nothing else
     #[arg(long, conflicts_with = "json")]
     html: bool,
-    /// Write it to FILE in place of standard output
+    /// Write it to FILE in place of standard output; one that Refrain did not write stays as it is
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = values::path)]
     output: Option<Utf8PathBuf>,
 }
@@ -92,7 +92,14 @@ fn given(
         text(&document(&clock), if is_shown { out::terminal_width() } else { None })
     };
     match &args.output {
-        Some(path) => out::write_file(&context.dir.join(path), &text)?,
+        Some(path) => {
+            let own = match (args.json, args.html) {
+                (true, _) => "{\n  \"schema\": ",
+                (_, true) => "Made by Refrain ",
+                _ => "Report on ",
+            };
+            out::write_file(&context.dir, ("--output", path), (&text, own))?;
+        }
         // On a page and in an object nothing is a colour.
         None if args.json || args.html => out::print_whole(&text)?,
         None => out::print(&text),

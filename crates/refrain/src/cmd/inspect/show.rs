@@ -2,13 +2,16 @@ use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::Record;
+use refrain_core::event::Event;
+use refrain_core::plan::PlanEvent;
 use refrain_core::text::printable;
+use refrain_engine::ByKind;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::selection::Selection;
 use crate::out;
-use crate::render::event_text::clock;
+use crate::render::event_text::{clock, sandbox};
 use crate::render::phrase;
 
 #[derive(Debug, clap::Args)]
@@ -32,8 +35,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     } else {
         let width = out::terminal_width();
         for record in &records {
-            let text =
+            let mut text =
                 lines(record, width).map_err(|error| RequestError::new(Code::Failed, error.to_string()))?;
+            text.push_str(&policy(&record.event, width));
             if !out::print_raw(text.as_bytes()) {
                 break;
             }
@@ -44,6 +48,19 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 
 /// The column where an event's list begins and where its wrapped line continues.
 const INDENT: usize = 7;
+
+/// The sandbox of a loop, or of a plan's loops, in a sentence below its first event; empty if there is none.
+fn policy(event: &ByKind<Event, PlanEvent>, width: Option<usize>) -> String {
+    let spec = match event {
+        ByKind::Loop(Event::LoopStarted(started)) => &started.spec,
+        ByKind::Plan(PlanEvent::Started(started)) => &*started.spec.each,
+        ByKind::Loop(_) | ByKind::Plan(_) => return String::new(),
+    };
+    match printable(&sandbox(spec)).replace('\n', " ") {
+        none if none.is_empty() => none,
+        text => phrase::broken(&" ".repeat(INDENT), INDENT + 2, &text, width) + "\n",
+    }
+}
 
 fn lines<E: Serialize>(record: &Record<E>, width: Option<usize>) -> serde_json::Result<String> {
     let mut event = serde_json::to_value(&record.event)?;

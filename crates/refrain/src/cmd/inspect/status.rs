@@ -13,7 +13,7 @@ use refrain_formats::mirror::{ForeignLoop, LoopPhase, PromiseWords};
 use super::selection::Selection;
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::status_text::{self, Art};
-use crate::render::event_text::{clock, next_commands, words};
+use crate::render::event_text::{self, clock, next_commands, words};
 use crate::render::phrase::Row;
 use crate::render::{commits, gates, phrase};
 use crate::{out, values};
@@ -80,6 +80,7 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
                 next: next(service, &state, &status, own.as_ref()),
                 goal: goal(&state.spec),
                 branch: branch(&status, state.spec.git.new_branch().is_some(), own),
+                sandbox: event_text::sandbox(&state.spec),
                 failure: last_failure(service, &status),
                 left_out: commits::left_out(state.git.last.as_ref()),
                 lacks_worktree: state.lacks_worktree(),
@@ -106,6 +107,8 @@ struct Facts {
     goal: String,
     /// Its branch, and what has become of it.
     branch: String,
+    /// What it may write and reach; empty if it has the user's rights.
+    sandbox: String,
     /// The required gate that failed last.
     failure: Option<String>,
     /// What the last commit omitted.
@@ -208,7 +211,7 @@ fn queued(status: &Status) -> impl Iterator<Item = Row> {
 fn text(
     status: &Status,
     found: &LoopLocation,
-    Facts { next, goal, branch, failure, left_out, lacks_worktree }: Facts,
+    Facts { next, goal, branch, sandbox, failure, left_out, lacks_worktree }: Facts,
     width: Option<usize>,
 ) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
@@ -235,6 +238,7 @@ fn text(
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", format!("{}{gone}", status.working_dir)),
+        Row::prose("sandbox", sandbox),
         Row::prose("git", commits::count(status)),
         Row::prose("gates", gates::row(status)),
         Row::prose("untrusted", gates::untrusted(&status.untrusted)).with_tone(Tone::Attention),

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// How to print it; prometheus is for a scraper
     #[arg(long, value_enum, default_value_t = Format::Table, conflicts_with = "json")]
     format: Format,
-    /// Draw what each group cost into this file, too
+    /// Draw what each group cost into this file, too; one that Refrain did not write stays as it is
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     svg: Option<Utf8PathBuf>,
 }
@@ -103,7 +103,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         out::report(&error);
     }
     if let Some(file) = &args.svg {
-        out::write_file(&context.dir.join(file), &metrics::picture(&report))?;
+        out::write_file(&context.dir, ("--svg", file), (&metrics::picture(&report), metrics::PICTURE))?;
     }
     match args.format {
         Format::Json => out::print_json(&report)?,

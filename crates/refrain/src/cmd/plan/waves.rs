@@ -33,7 +33,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if let Some((first, more)) = errors.split_first() {
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
         let error = format!("{} has no waves: {first}{more}", source.file.path);
-        return Err(RequestError::new(Code::Failed, error).hint("refrain plan check lists all that is wrong"));
+        let hint = format!("refrain plan check{} lists all that is wrong", args.source.as_words());
+        return Err(RequestError::new(Code::Failed, error).hint(hint));
     }
     let jobs = args.jobs.map(|jobs| usize::try_from(jobs).unwrap_or(usize::MAX));
     let waves = Waves::of(source.file.path.as_str(), &source.file.tag, &source.graph, jobs);

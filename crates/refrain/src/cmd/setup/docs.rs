@@ -23,7 +23,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         None | Some("index") => list(),
         Some(topic) => match book::find(topic) {
             Ok(page) => without_comments(page.text),
-            Err(nearest) => return Err(unknown(topic, nearest)),
+            Err(nearest) => return Err(unknown(topic, &nearest)),
         },
     };
     match out::terminal_width() {
@@ -33,17 +33,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-fn unknown(topic: &str, nearest: Option<&str>) -> RequestError {
+fn unknown(topic: &str, nearest: &[&str]) -> RequestError {
     let topics: Vec<_> = book::PAGES.iter().map(|page| page.topic).collect();
     let refusal = RequestError::usage(format!("unknown topic '{topic}'"));
     match topic {
         "cli" => refusal.hint("refrain --help lists all verbs, refrain VERB --help explains one"),
         "architecture" => refusal.hint("it is in the source code, for developers: docs/architecture.md"),
         "contributing" => refusal.hint("it is in the source code, for developers: CONTRIBUTING.md"),
-        _ => match nearest {
-            Some(meant) => refusal.hint(format!("did you mean refrain docs {meant}?")),
-            None => refusal.hint(format!("accepted: index, {}", topics.join(", "))),
-        },
+        _ if nearest.is_empty() => refusal.hint(format!("accepted: index, {}", topics.join(", "))),
+        _ => refusal.hint(format!("did you mean refrain docs {}?", nearest.join(" or "))),
     }
     .hint("refrain docs lists all topics")
 }

@@ -55,8 +55,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         let count = trust.revoke(&project.root).map_err(EngineError::from)?;
         out::print(&match count {
             0 => "Nothing of this project was trusted.\n".to_owned(),
-            1 => "One content of this project is trusted no longer.\n".to_owned(),
-            count => format!("{count} contents of this project are trusted no longer.\n"),
+            1 => "Nothing of this project is trusted now: 1 record was removed.\n".to_owned(),
+            count => format!("Nothing of this project is trusted now: {count} records were removed.\n"),
         });
         return Ok(Code::Done.into());
     }

@@ -49,7 +49,11 @@ pub(super) fn end_card(
                 .to_owned()
         }
         Some(needs) => needs.clone(),
-        None => next_commands(state, &status, *has_changes, merged_into.is_some()),
+        None => {
+            // Its branch has nothing to merge if all that changed was left out of the commit.
+            let is_empty = state.git.last.is_some() && state.git.commits.is_empty();
+            next_commands(state, &status, *has_changes, merged_into.is_some() || is_empty)
+        }
     };
     text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
     let late = is_paused_too_late(state)

@@ -1,7 +1,7 @@
 //! The header of a loop: what runs where, until when, and what proves its work.
 
 use owo_colors::OwoColorize;
-use refrain_core::sandbox::{Mechanism, SandboxSpec, agent_hosts};
+use refrain_core::sandbox::{Mechanism, agent_hosts};
 use refrain_core::spec::{Limits, Permissions, Spec, Until};
 use refrain_core::view::Tone;
 use refrain_core::view::garbage::size;
@@ -77,31 +77,25 @@ pub(super) fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> Stri
                 .to_owned(),
         },
     ));
-    if let Some(sandbox) = &spec.sandbox {
-        rows.push(Row::prose("box", confined(spec, sandbox)));
-    }
+    rows.push(Row::prose("box", sandbox(spec)));
     let rows = phrase::rows(&rows, "  ", 6, width);
     format!("{} {}\n{rows}", "loop".bold(), spec.id.bold())
 }
 
-/// The sandbox of the agent and its gates.
-fn confined(spec: &Spec, sandbox: &SandboxSpec) -> String {
-    let mut text = match sandbox.mechanism {
-        Mechanism::Namespaces => {
-            "a sandbox of namespaces, Landlock and seccomp; writes its worktree and caches"
-        }
-        Mechanism::Files => "a sandbox of Landlock and seccomp; writes its worktree",
+/// The sandbox of the agent and its gates; empty if they have none.
+pub(crate) fn sandbox(spec: &Spec) -> String {
+    let Some(sandbox) = &spec.sandbox else { return String::new() };
+    let (kind, writes) = match sandbox.mechanism {
+        Mechanism::Namespaces => ("namespaces, Landlock and seccomp", "its worktree and caches"),
+        Mechanism::Files => ("Landlock and seccomp", "its worktree"),
+    };
+    let mut text = format!("a sandbox of {kind}; writes {writes}");
+    for path in &sandbox.write {
+        text.push_str(&format!(", {path}"));
     }
-    .to_owned();
-    if !sandbox.write.is_empty() {
-        text.push_str(&format!(
-            " and {}",
-            phrase::counted(
-                u32::try_from(sandbox.write.len()).unwrap_or(u32::MAX),
-                "place more",
-                "places more"
-            )
-        ));
+    if !sandbox.hide.is_empty() {
+        let paths: Vec<_> = sandbox.hide.iter().map(ToString::to_string).collect();
+        text.push_str(&format!("; hides, besides keys and logins, {}", paths.join(", ")));
     }
     if !sandbox.has_network() {
         return text + "; reaches every host";

@@ -197,13 +197,17 @@ fn branches_of_failed_work_are_named_after_the_plan_is_complete() {
 fn the_question_of_a_task_is_answered_by_the_command_that_its_status_names() {
     let script = "case \"$1\" in *postgres*) ;; *) printf 'status: blocked\\nquestion: Which database?\\n' > $REFRAIN_STATE_FILE; exit 0;; esac";
     let (sandbox, agent) = project(&task(1, &[], "pending"), script);
-    let said = sandbox.refrain(&words(&agent, "true")).with_code(14).stdout;
-    assert!(said.contains("Which database?"), "{said}");
-    let asking = status(&sandbox, "x")["tasks"][0]["loop"].as_str().unwrap().to_owned();
     let next = "refrain plan tune x 1 --words TEXT --resume";
+    let said = sandbox.refrain(&words(&agent, "true")).with_code(14).stdout;
+    assert!(said.contains("Which database?") && said.contains(next), "{said}");
+    let asking = status(&sandbox, "x")["tasks"][0]["loop"].as_str().unwrap().to_owned();
     let said = sandbox.refrain(&["status", &asking]).with_code(0).stdout;
     assert!(said.contains(next), "{said}");
-    for verb in [&["answer", &asking, "Take postgres."][..], &["resume", &asking]] {
+    for verb in [
+        &["answer", &asking, "Take postgres."][..],
+        &["steer", &asking, "Take postgres."],
+        &["resume", &asking],
+    ] {
         let refused = sandbox.refrain(verb).with_code(17).stderr;
         assert!(refused.contains("is over for plan x, whose task 1 continues"), "{refused}");
         assert!(refused.contains(next), "{refused}");

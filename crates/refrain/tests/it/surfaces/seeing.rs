@@ -5,7 +5,7 @@ use testkit::{Sandbox, eventually};
 
 use crate::{CLAIM, sandbox};
 
-const FIELDS: [&str; 37] = [
+const FIELDS: [&str; 38] = [
     "schema",
     "id",
     "kind",
@@ -27,6 +27,7 @@ const FIELDS: [&str; 37] = [
     "started_at",
     "updated_at",
     "ended_at",
+    "active_ms",
     "reason",
     "needs",
     "waits_for",
@@ -49,7 +50,7 @@ fn is_time(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.len() >= 20 && text.as_bytes()[10] == b'T' && text.ends_with('Z'))
 }
 
-/// Every field of the contract, with its type. `command` is ours.
+/// Every field of the contract, with its type. `command` and `active_ms` are ours.
 fn check_status(status: &Value, listed: bool) {
     let keys: Vec<&str> = status.as_object().unwrap().keys().map(String::as_str).collect();
     for field in FIELDS.iter().filter(|field| !(listed && **field == "iterations")) {

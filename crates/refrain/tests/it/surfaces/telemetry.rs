@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use testkit::{CannedResponse, ReceivedRequest, Receiver, Sandbox};
+use testkit::{CannedResponse, ReceivedRequest, Receiver, Sandbox, write};
 
 use crate::{CLAIM, sandbox};
 
@@ -167,6 +167,11 @@ fn sums_are_there_for_scrapers_and_as_a_picture() {
     let shown = sandbox.refrain(&["usage", "--svg", "spent.svg"]).with_code(0).stdout;
     assert!(shown.contains("verified by their gates: 1 loop"), "{shown}");
     assert!(fs::read_to_string(sandbox.project().join("spent.svg")).unwrap().starts_with("<svg "));
+    sandbox.refrain(&["usage", "--svg", "spent.svg"]).with_code(0);
+    write(&sandbox.project().join("mine.svg"), "<svg/>");
+    let refused = sandbox.refrain(&["usage", "--svg", "mine.svg"]).with_code(17);
+    assert!(refused.stderr.contains("--svg mine.svg: it is not Refrain's"), "{refused:?}");
+    assert_eq!(fs::read_to_string(sandbox.project().join("mine.svg")).unwrap(), "<svg/>");
     sandbox.refrain(&["usage", "--json", "--format", "prometheus"]).with_code(2);
     let shrinks = sandbox.refrain(&["usage", "--format", "prometheus", "--since", "7d"]).with_code(2);
     assert!(shrinks.stderr.contains("accepted: --format table or json"), "{shrinks:?}");

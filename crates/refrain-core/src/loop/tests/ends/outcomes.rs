@@ -62,6 +62,38 @@ fn an_end_amounts_to_an_outcome(
     );
 }
 
+/// Neither more iterations nor words help an agent that the same limit always stops.
+#[rstest]
+#[case::all_at_their_time_limit(
+    [StopReason::TimeLimit; 2],
+    "2 iterations, each stopped at its time limit (--timeout 30m 0s)",
+    "start another loop with a larger --timeout; if it makes progress, refrain resume mend --max-iterations 4"
+)]
+#[case::all_after_their_silence(
+    [StopReason::Silence; 2],
+    "2 iterations, each stopped after its silence (--idle-timeout 5m 0s)",
+    "start another loop with a larger --idle-timeout; if it makes progress, refrain resume mend --max-iterations 4"
+)]
+#[case::by_different_limits(
+    [StopReason::Silence, StopReason::TimeLimit],
+    "2 iterations without a claim",
+    "refrain resume mend --max-iterations 4"
+)]
+fn a_loop_whose_every_iteration_was_cut_short_names_the_limit(
+    #[case] stops: [StopReason; 2],
+    #[case] reason: &str,
+    #[case] needs: &str,
+) {
+    let journal = Journal::limited(|limits| {
+        limits.max_iterations = Some(2);
+        (limits.timeout, limits.idle_timeout) = (Some(Millis(1_800_000)), Some(Millis(300_000)));
+    });
+    let cut = |journal: Journal, why| journal.spawns().then(stop(why)).exits(Exit::Signal(2));
+    let journal = stops.into_iter().fold(journal, cut).obey();
+    let status = view::status(&journal.state, Alive::NO_RUNNER);
+    assert_eq!((status.reason.as_str(), status.needs.as_deref()), (reason, Some(needs)));
+}
+
 #[test]
 fn an_attempt_whose_runner_died_is_lost_and_refunded() {
     for journal in [Journal::running().starts(), Journal::running().spawns()] {

@@ -177,7 +177,7 @@ fn a_runner_that_dies_before_the_question_leaves_it_open() {
     let journal = gated(0, |_| ()).granted(Some(9), None);
     assert_eq!(journal.next(), ASKED);
     let refused = gated(0, |_| ()).state.approve(&Grant::default(), None);
-    assert_eq!(refused, Err(Refusal::NotAsked("not stopped")));
+    assert_eq!(refused, Err(Refusal::NotAsked("not over")));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_cancel_needs_no_yes() {
 }
 
 #[rstest]
-#[case::running(Journal::running(), Refusal::NotAsked("not stopped"))]
+#[case::running(Journal::running(), Refusal::NotAsked("not over"))]
 #[case::paused(Journal::ended(End::Paused), Refusal::NotAsked("paused"))]
 #[case::blocked(Journal::ended(End::Blocked { why: BlockReason::Churn }), Refusal::NotAsked("blocked"))]
 #[case::done(Journal::ended(End::Completed { claim: ClaimSource::Promise }), Refusal::Final("completed"))]

@@ -11,7 +11,7 @@ use crate::r#loop::tests::journal::{
 };
 use crate::r#loop::{ChildId, Grant, Phase, Step};
 use crate::spec::{ProtectSpec, Spec};
-use crate::view;
+use crate::view::{self, Alive};
 
 fn apart() -> Journal {
     let mut spec = spec();
@@ -38,7 +38,15 @@ fn the_base_is_taken_once_before_the_first_iteration() {
 
 #[test]
 fn a_repository_that_cannot_be_used_needs_a_person_and_is_asked_again_after_that() {
-    let journal = Journal::committing().then(Event::BaseRefused { error: "fatal: no".into() }).obey();
+    let refused = |error: &str| Journal::committing().then(Event::BaseRefused { error: error.into() }).obey();
+    for (error, needs) in [
+        ("fatal: no", "mend the repository, then refrain resume mend"),
+        ("error: unable to write file: No space left on device", "make room, then refrain resume mend"),
+    ] {
+        let status = view::status(&refused(error).state, Alive::NO_RUNNER);
+        assert_eq!(status.needs.as_deref(), Some(needs), "{error}");
+    }
+    let journal = refused("fatal: no");
     let blocked = End::Blocked { why: BlockReason::Repository };
     assert_eq!(journal.state.ended.map(|ended| ended.end), Some(blocked));
     let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
+use refrain_core::view::active_by;
 use refrain_core::view::diff::diff_files;
 use refrain_engine::now;
 
@@ -87,7 +87,7 @@ fn side(handler: &RequestHandler, at: &LoopAddress) -> Result<(Side, Facts), Ref
     let files = diff_files(&handler.difference(at, None)?.diff);
     let (added, removed) = files.iter().fold((0, 0), |sum, it| (sum.0 + it.added, sum.1 + it.removed));
     let usage = &status.usage;
-    let took = status.ended_at.unwrap_or_else(now).duration_since(status.started_at).unsigned_abs();
+    let took = active_by(now(), status.status, (status.active, status.updated_at));
     let tokens = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), grouped);
     let gates = status.gates.iter().map(|it| format!("{} {}", if it.passed { "✔" } else { "✘" }, it.name));
     let facts = vec![
@@ -98,7 +98,7 @@ fn side(handler: &RequestHandler, at: &LoopAddress) -> Result<(Side, Facts), Ref
         ("Cost", money(usage.cost_usd, usage.cost_at_least)),
         ("Tokens in", tokens(usage.input_tokens)),
         ("Tokens out", tokens(usage.output_tokens)),
-        ("Time", Millis::from(took).to_string()),
+        ("Time", took.to_string()),
         ("Gates", gates.collect::<Vec<_>>().join("  ")),
         ("Changes", format!("{}, +{} −{}", figures::files(files.len()), grouped(added), grouped(removed))),
     ];

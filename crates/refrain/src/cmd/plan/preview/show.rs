@@ -30,12 +30,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
+    let named = args.look.source.as_words();
     let prepared = args.look.prepare(context)?;
     let texts = prepared.texts(context)?;
     let PreparedPlan { source, spec, .. } = &prepared;
     let tasks = source.graph.tasks();
     let Some(at) = tasks.iter().position(|task| task.id.as_str() == args.task) else {
-        return Err(no_task(&args.task, &spec.tag, tasks));
+        return Err(no_task(&args.task, (&spec.tag, &named), tasks));
     };
     let (task, brief, most) = (&tasks[at], texts.brief(&source.graph, at), spec.brief.max_tokens);
     // Seen from a worktree, paths are the same in each.
@@ -58,10 +59,10 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     Ok(Code::Done.into())
 }
 
-fn no_task(asked: &str, tag: &str, tasks: &[Task]) -> RequestError {
+fn no_task(asked: &str, (tag, named): (&str, &str), tasks: &[Task]) -> RequestError {
     let error = RequestError::new(Code::NotFound, format!("there is no task {asked} in {tag}"));
     match nearest(asked, tasks.iter().map(|task| task.id.as_str())) {
         Some(meant) => error.hint(format!("did you mean {meant}?")),
-        None => error.hint("refrain plan waves shows those that there are"),
+        None => error.hint(format!("refrain plan waves{named} shows those that there are")),
     }
 }
