@@ -141,7 +141,7 @@ fn a_plan_can_be_inspected_like_a_loop() {
     assert!(verified.contains("DIFFERS"), "{verified}");
     for (words, code, part) in [
         (&["steer", "fx", "Hello."][..], 17, "no task of fx is at work"),
-        (&["archive", "fx"], 2, "refrain list --plan fx"),
+        (&["archive", "fx"], 2, "refrain discard fx"),
     ] {
         let said = sandbox.refrain(words).with_code(code).stderr;
         assert!(said.contains(part), "{words:?}: {said}");
