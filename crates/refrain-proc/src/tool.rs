@@ -161,6 +161,7 @@ pub struct Tool<'a> {
     cancel: Option<&'a Cancel>,
     most: usize,
     is_errand: bool,
+    outlasts_signals: bool,
     is_bounded: bool,
     sweeper: Option<&'a Sweeper>,
     is_confined: bool,
@@ -190,10 +191,17 @@ impl<'a> Tool<'a> {
             cancel: None,
             most: 64 << 20,
             is_errand: false,
+            outlasts_signals: false,
             is_bounded: false,
             sweeper: None,
             is_confined: false,
         }
+    }
+
+    /// The same, which no signal to this process ends in the middle.
+    #[must_use]
+    pub fn outlasting_signals(self, outlasts_signals: bool) -> Self {
+        Self { outlasts_signals, ..self }
     }
 
     /// A program of the user, in our own environment and language: its output is ignored, and its background
@@ -312,6 +320,7 @@ impl<'a> Tool<'a> {
     }
 
     fn finish(&self, mut child: Child, running: Option<&Running>) -> Result<ToolOutput, ToolError> {
+        let running = running.filter(|_| !self.outlasts_signals);
         let interrupt = running.and_then(|running| running.interrupt.as_deref());
         let mut talk = Talk::new(self, &mut child, interrupt).map_err(|source| self.io(source));
         let ended = match &mut talk {

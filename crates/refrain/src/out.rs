@@ -176,17 +176,17 @@ pub(crate) fn print_whole(text: &str) -> Result<(), RequestError> {
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Writes a text, without colour, to a file that the person named with an option. Replaces only what has `own` in it, which
-/// an earlier call wrote.
+/// Writes a text, without colour, to a file that the person named with an option. Replaces only what
+/// `is_own` takes for the text of an earlier call.
 #[expect(clippy::disallowed_methods, reason = "a file that can be made again needs no crash promise")]
 pub(crate) fn write_file(
     dir: &Utf8Path,
     (option, file): (&str, &Utf8Path),
-    (text, own): (&str, &str),
+    (text, is_own): (&str, impl Fn(&str) -> bool),
 ) -> Result<(), RequestError> {
     let path = &dir.join(file);
     let has_content = std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() > 0);
-    if has_content && !std::fs::read_to_string(path).is_ok_and(|before| before.contains(own)) {
+    if has_content && !std::fs::read_to_string(path).is_ok_and(|before| is_own(&before)) {
         let error = format!("{option} {file}: it is not Refrain's, and stays as it is");
         return Err(RequestError::new(Code::Refused, error).hint("name a file that is not there yet"));
     }

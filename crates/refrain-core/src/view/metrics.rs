@@ -137,7 +137,14 @@ const NAME: usize = 30;
 const TITLE: usize = 80;
 
 /// Every picture has it: it is Refrain's.
-pub const PICTURE: &str = "<!-- made by refrain usage -->";
+const PICTURE: &str = "<!-- made by refrain usage -->";
+
+/// Whether a text is a picture that [`picture`] made; those of earlier versions have no mark, but such a title.
+#[must_use]
+pub fn is_picture(text: &str) -> bool {
+    let marks = [PICTURE, "aria-label=\"Cost by ", "aria-label=\"Attempts by "];
+    text.starts_with("<svg ") && marks.iter().any(|mark| text.contains(mark))
+}
 
 /// What each group cost, as bars: a picture in SVG that shows itself in light and dark. If no cost is known, the bars
 /// are of attempts.

@@ -35,8 +35,10 @@ impl Service {
 pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     let project = service.project();
     // A program in the project may be anyone's, and nothing of the project is to run here.
-    let dirs = [project.worktree.as_path(), project.root.as_path()];
+    let mut dirs = vec![project.worktree.as_path(), project.root.as_path()];
     let env: Vec<_> = environment::of_person(service.host().env.iter().cloned());
+    // The user's own programs are in the home, which is a project if loops work there.
+    dirs.retain(|dir| env.iter().all(|(name, value)| name != "HOME" || value != dir.as_os_str()));
     let env = program::env_outside(&env, &dirs);
     let place = AgentDirs { env: &env, dir: &project.worktree, root: &project.root };
     let mut findings: Vec<Finding> = std::thread::scope(|scope| {

@@ -290,7 +290,7 @@ impl Service {
         let merged = |head: &Oid, how| {
             let submodules = repository
                 .new_entries(Some(&ours), head)
-                .and_then(|entries| repository.local_commits(&entries));
+                .and_then(|entries| repository.local_commits(&entries, true));
             let submodules = submodules.unwrap_or_default();
             let (name, into, head) = (name.clone(), into.clone(), head.clone());
             Ok(Ok(MergedBranch { name, into, head, how, submodules }))

@@ -60,7 +60,8 @@ impl Job {
         }
         let entries = repository.new_entries(self.state.git.began.as_ref(), candidate)?;
         touched.extend(repository.outside_links(&entries)?.into_iter().map(ProtectionBreach::Link));
-        touched.extend(repository.local_commits(&entries)?.into_iter().map(ProtectionBreach::Submodule));
+        touched
+            .extend(repository.local_commits(&entries, false)?.into_iter().map(ProtectionBreach::Submodule));
         // Gates in a clean checkout run on what git stores.
         if !self.state.spec.clean_checkout {
             let first = self.state.attempts.first().map(|attempt| attempt.started_at.as_duration());

@@ -217,7 +217,7 @@ impl Case {
         }));
         let entries = proven.and_then(|tree| repository.new_entries(git.began.as_ref(), tree).ok());
         let submodules =
-            entries.and_then(|entries| repository.local_commits(&entries).ok()).unwrap_or_default();
+            entries.and_then(|entries| repository.local_commits(&entries, true).ok()).unwrap_or_default();
         checks.extend(submodules.into_iter().map(|LocalCommit { path, commit }| {
             let which = format!("its {path} at {}", commit.short());
             let why = "it is a commit of a repository of its own, and no remote is known here to have it";

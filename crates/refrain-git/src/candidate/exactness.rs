@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use refrain_core::git::{OmittedPath, RepoPath};
+use refrain_core::git::{Oid, OmittedPath, RepoPath};
 
 use crate::Cancel;
 use crate::candidate::integrity::{Entry, differing, entries, list};
@@ -18,7 +18,7 @@ use crate::commit::choice::filtered;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::attributes::AttributesFolder;
 use crate::plumbing::disk::{LARGEST, ScratchFolder};
-use crate::plumbing::object::blob_of;
+use crate::plumbing::object::{blob, blob_of};
 use crate::plumbing::overrides::OWN_ATTRIBUTES;
 use crate::plumbing::verified_objects::VerifiedObjects;
 use crate::repository::Repository;
@@ -41,8 +41,8 @@ pub struct ExactnessRequest<'a> {
 }
 
 impl Repository {
-    /// The files that a checkout of the tree would write with another content, though git takes them for the tree's. LF
-    /// where it would write CRLF is no difference; and a filter of the user may store less than a file has.
+    /// The files that a checkout of the tree would write with another content, though git takes them for the tree's. CR
+    /// before LF is no difference, nor is the object that `ident` names; and a filter of the user may store less than a file has.
     /// Errors: [`GitError::OtherAttributes`] if they were changed outside of the work; [`GitError`] if git fails.
     pub fn unlike_checkout(&self, request: ExactnessRequest<'_>) -> Result<Vec<RepoPath>, GitError> {
         let (git, tree) = (self.git().until(request.cancel), &request.entries.tree);
@@ -117,7 +117,12 @@ impl Repository {
                 return Err(GitError::Cancelled);
             }
             let content = refrain_files::open_regular(&path).and_then(|file| blob_of(file, meta.len()));
-            if content.on("read", self.root())?.is_none_or(|content| content.as_str() != entry.object) {
+            let is_its = |name: Option<Oid>| name.is_some_and(|name| name.as_str() == entry.object);
+            if is_its(content.on("read", self.root())?) {
+                continue;
+            }
+            let content = refrain_files::read_regular(&path, LARGEST).on("read", self.root())?;
+            if !is_its(blob(&stored(&content))) {
                 converted.push(*entry);
             }
         }
@@ -125,17 +130,34 @@ impl Repository {
     }
 }
 
-/// Whether a file is as a checkout writes it, but for LF where that writes CRLF.
+/// Whether a file is as a checkout writes it, but for CR before LF, and for the name that `ident` wrote.
 fn is_as_written(found: &[u8], written: &[u8]) -> bool {
-    let (mut found, mut written) = (found, written);
-    loop {
-        match (found, written) {
-            ([], []) => return true,
-            ([one, ..], [other, ..]) if one == other => (found, written) = (&found[1..], &written[1..]),
-            ([b'\n', ..], [b'\r', b'\n', ..]) => written = &written[1..],
-            _ => return false,
+    found == written || stored(found) == stored(written)
+}
+
+/// A content without what git's usual conversions write: CR before LF, and the name of the object behind `$Id`.
+fn stored(content: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(content.len());
+    let mut rest = content;
+    while let [byte, more @ ..] = rest {
+        let ident = rest.strip_prefix(b"$Id: ").and_then(|text| {
+            let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+            text[digits..].strip_prefix(b" $").filter(|_| digits == 40 || digits == 64)
+        });
+        match ident {
+            Some(behind) => {
+                stored.extend(b"$Id$");
+                rest = behind;
+            }
+            None => {
+                if *byte != b'\r' || more.first() != Some(&b'\n') {
+                    stored.push(*byte);
+                }
+                rest = more;
+            }
         }
     }
+    stored
 }
 
 #[cfg(test)]
@@ -147,12 +169,17 @@ mod tests {
     #[rstest]
     #[case("a\nb\n", "a\nb\n", true)]
     #[case("a\nb\n", "a\r\nb\r\n", true)]
-    #[case("a\r\nb\n", "a\r\nb\r\n", true)]
-    #[case("a\r\nb\r\n", "a\nb\n", false)]
+    #[case("a\r\nb\r\n", "a\nb\n", true)]
     #[case("a\nb", "a\rb", false)]
     #[case("a", "a\r\n", false)]
     #[case("", "", true)]
-    fn a_missing_cr_before_lf_is_no_difference(
+    #[case(
+        "$Id: e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 $",
+        "$Id: 12799ccbe7ce445b11b7bd4833bcc2c2ce1b48b7 $",
+        true
+    )]
+    #[case("$Id: good $", "$Id: 12799ccbe7ce445b11b7bd4833bcc2c2ce1b48b7 $", false)]
+    fn line_ends_and_names_of_objects_are_no_difference(
         #[case] found: &str,
         #[case] written: &str,
         #[case] is_same: bool,

@@ -73,8 +73,12 @@ impl Repository {
     }
 
     /// The commits of submodules among these that no remote of them has, as far as the submodule here knows: a clone could
-    /// not get them.
-    pub fn local_commits(&self, entries: &NewEntries) -> Result<Vec<LocalCommit>, GitError> {
+    /// not get them. Of a submodule that is not filled here, nothing is known; `with_unknown` says whether it counts.
+    pub fn local_commits(
+        &self,
+        entries: &NewEntries,
+        with_unknown: bool,
+    ) -> Result<Vec<LocalCommit>, GitError> {
         let mut local = Vec::new();
         for Difference { path, now: (mode, object), .. } in entries.all()? {
             if mode != SUBMODULE {
@@ -82,31 +86,39 @@ impl Repository {
             }
             let answer = || GitError::Answer { command: "diff-tree", answer: object.to_owned() };
             let commit: Oid = object.parse().map_err(|_| answer())?;
-            if !self.has_remote_commit(path, &commit)? {
+            if !self.has_remote_commit(path, &commit)?.unwrap_or(!with_unknown) {
                 local.push(LocalCommit { path: RepoPath::from_bytes(path), commit });
             }
         }
         Ok(local)
     }
 
-    /// Whether the submodule at a path got the commit from a remote.
-    fn has_remote_commit(&self, path: &[u8], commit: &Oid) -> Result<bool, GitError> {
-        let Ok(path) = str::from_utf8(path) else { return Ok(false) };
+    /// Whether the submodule at a path got the commit from a remote; none if there is no file of it here.
+    fn has_remote_commit(&self, path: &[u8], commit: &Oid) -> Result<Option<bool>, GitError> {
+        let Ok(path) = str::from_utf8(path) else { return Ok(Some(false)) };
         let inside = self.root().join(path);
         if inside.join(".git").symlink_metadata().is_err() {
-            return Ok(false);
+            let has_files = fs::read_dir(&inside).is_ok_and(|mut files| files.next().is_some());
+            return Ok(has_files.then_some(false));
         }
         let submodule = match Self::open(&inside, self.env()) {
             Ok(submodule) => submodule.guarded_like(self),
             Err(GitError::Cancelled) => return Err(GitError::Cancelled),
-            Err(_) => return Ok(false),
+            Err(_) => return Ok(Some(false)),
         };
         let pins = self.pins().cloned().unwrap_or_default();
         let submodule = submodule.with_pins(Some(&pins));
-        let asked =
-            ["for-each-ref", "--count=1", "--format=x", "--contains", commit.as_str(), "refs/remotes"];
+        let asked = [
+            "for-each-ref",
+            "--count=1",
+            "--format=x",
+            "--contains",
+            commit.as_str(),
+            "refs/remotes",
+            "refs/tags",
+        ];
         let done = submodule.git().run(asked, &[])?;
-        Ok(done.status.success() && !done.stdout.is_empty())
+        Ok(Some(done.status.success() && !done.stdout.is_empty()))
     }
 }
 

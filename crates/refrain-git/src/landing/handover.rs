@@ -271,7 +271,7 @@ impl Job<'_> {
         let HandOverRequest { branch, expected, to, why, .. } = self.request;
         let place = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("refs/heads/{branch}"));
         let args = ["update-ref", "--no-deref", "-m", why, &place, to.as_str(), expected.as_str()];
-        let done = self.repository.git().with_hooks().run(args, &[])?;
+        let done = self.repository.git().to_its_end().with_hooks().run(args, &[])?;
         Ok((!done.status.success()).then(|| said(&done)))
     }
 

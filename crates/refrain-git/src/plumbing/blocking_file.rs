@@ -13,8 +13,9 @@ use refrain_core::text::printable;
 /// The files of a worktree that git opens, in each of its folders.
 const OPENED: [&str; 4] = [".gitignore", ".gitattributes", ".gitmodules", ".mailmap"];
 
-/// The files of patterns: those in a worktree, and git's own.
-const RULES: [&str; 4] = [".gitignore", ".gitattributes", "exclude", "attributes"];
+/// The files of patterns: in each folder of a worktree, and in `info` of a git folder.
+const RULES: [&str; 2] = [".gitignore", ".gitattributes"];
+const OWN_RULES: [&str; 2] = ["exclude", "attributes"];
 
 /// How many files and folders are looked at.
 const MOST: usize = 2_000_000;
@@ -39,6 +40,8 @@ pub(crate) fn find(worktree: &Utf8Path, git_folders: &[&Utf8Path]) -> Option<Str
             if seen > MOST {
                 return None;
             }
+            let is_own_rule = is_of_git && folder.ends_with("info");
+            let rules = if is_own_rule { OWN_RULES } else { RULES };
             let is_opened = is_of_git || OPENED.iter().any(|opened| name == *opened);
             if kind.is_dir() {
                 // Refrain has FIFOs of its own.
@@ -50,7 +53,7 @@ pub(crate) fn find(worktree: &Utf8Path, git_folders: &[&Utf8Path]) -> Option<Str
                 return Some(format!(
                     "{path} is a FIFO or a device, and git waits for it for ever: an agent may have made it; remove it"
                 ));
-            } else if RULES.iter().any(|rules| name == *rules) && has_many_wildcards(&entry.path()) {
+            } else if rules.iter().any(|rules| name == *rules) && has_many_wildcards(&entry.path()) {
                 let path = said(&entry.path());
                 return Some(format!(
                     "the patterns of {path} have so many wildcards (*) that git takes minutes to compare a path with them: an \

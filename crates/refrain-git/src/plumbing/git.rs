@@ -128,7 +128,7 @@ const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
 const LONGEST: Duration = Duration::from_mins(30);
 
 /// How long a git may take that compares all paths with the patterns of `.gitignore`, which an agent can make very slow.
-const LONGEST_LOOK: Duration = Duration::from_mins(2);
+const LONGEST_LOOK: Duration = Duration::from_mins(10);
 
 /// The words of such a git.
 const LOOKING: &[&str] = &["status", "check-ignore", "--others"];
@@ -199,6 +199,8 @@ pub(crate) struct Git<'a> {
     is_in_sandbox: bool,
     /// No setting of the user is overridden: it is only read.
     is_bare: bool,
+    /// It is not ended in the middle.
+    is_final: bool,
     /// It gets no missing objects from a remote.
     is_offline: bool,
     /// Settings for this run only.
@@ -221,6 +223,7 @@ impl<'a> Git<'a> {
             runs_hooks: false,
             is_in_sandbox: false,
             is_bare: false,
+            is_final: false,
             is_offline: false,
             settings: &[],
         }
@@ -295,9 +298,9 @@ impl<'a> Git<'a> {
         Self { limit, ..self }
     }
 
-    /// The same, without cancellation.
+    /// The same, without cancellation, also by a signal.
     pub(crate) fn to_its_end(self) -> Self {
-        Self { cancel: None, ..self }
+        Self { cancel: None, is_final: true, ..self }
     }
 
     fn tool<S: AsRef<OsStr>>(
@@ -360,7 +363,7 @@ impl<'a> Git<'a> {
         let sweeper = sweeper.filter(|sweeper| runs_programs || is_asked(sweeper));
         // A push needs the user's logins, and a signature the user's keys: neither runs what an agent can change.
         let is_confined = !is_one_of(TALKING) && command_of(&args) != Some("commit-tree");
-        let tool = tool.args(args).input(input).cancel(self.cancel);
+        let tool = tool.args(args).input(input).cancel(self.cancel).outlasting_signals(self.is_final);
         let mut tool = tool.swept_by(sweeper).confined(is_confined);
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);

@@ -93,12 +93,12 @@ fn given(
     };
     match &args.output {
         Some(path) => {
-            let own = match (args.json, args.html) {
-                (true, _) => "{\n  \"schema\": ",
-                (_, true) => "Made by Refrain ",
-                _ => "Report on ",
+            let is_own = |before: &str| match (args.json, args.html) {
+                (true, _) => before.starts_with("{\n  \"schema\": "),
+                (_, true) => before.starts_with('<') && before.contains("Made by Refrain "),
+                _ => before.starts_with("Report on "),
             };
-            out::write_file(&context.dir, ("--output", path), (&text, own))?;
+            out::write_file(&context.dir, ("--output", path), (&text, is_own))?;
         }
         // On a page and in an object nothing is a colour.
         None if args.json || args.html => out::print_whole(&text)?,

@@ -103,7 +103,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         out::report(&error);
     }
     if let Some(file) = &args.svg {
-        out::write_file(&context.dir, ("--svg", file), (&metrics::picture(&report), metrics::PICTURE))?;
+        out::write_file(&context.dir, ("--svg", file), (&metrics::picture(&report), metrics::is_picture))?;
     }
     match args.format {
         Format::Json => out::print_json(&report)?,
