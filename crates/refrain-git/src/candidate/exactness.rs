@@ -3,16 +3,14 @@
 //! write others.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use refrain_core::git::{Oid, OmittedPath, RepoPath};
 
 use crate::Cancel;
-use crate::candidate::integrity::{Entry, differing, entries, list};
+use crate::candidate::integrity::{Entry, checked_out, differing, entries, list};
 use crate::candidate::links::NewEntries;
 use crate::commit::choice::filtered;
 use crate::error::{GitError, OnPath};
@@ -60,13 +58,13 @@ impl Repository {
         let there = attributes.apply(git, self.git_dir());
         let by_filter = filtered(self, there, converted.iter().map(|entry| entry.path))?;
         converted.retain(|entry| !by_filter.contains(entry.path));
+        if converted.is_empty() {
+            return Ok(Vec::new());
+        }
         let scratch = ScratchFolder::new()?;
         let lines: Vec<_> = converted.iter().flat_map(Entry::line).collect();
         // What git does not take for the tree's is omitted from it, and known to be.
-        let others = match converted.is_empty() {
-            true => return Ok(Vec::new()),
-            false => differing(git, &scratch.path().join("index"), &lines)?,
-        };
+        let others = differing(git, &scratch.path().join("index"), &lines)?;
         converted.retain(|entry| !others.contains(entry.path));
         if converted.is_empty() {
             return Ok(Vec::new());
@@ -75,11 +73,7 @@ impl Repository {
         let objects = VerifiedObjects::named(self, git, &names)?;
         let mut unlike = Vec::new();
         for entry in converted {
-            let path = OsStr::from_bytes(entry.path);
-            let mut named = OsString::from("--path=");
-            named.push(path);
-            let asked = ["cat-file".into(), "--filters".into(), named, entry.object.into()];
-            let written = objects.apply(there).output(asked, &[])?;
+            let written = checked_out(objects.apply(there), &entry)?;
             let found = refrain_files::read_regular(&self.on_disk(entry.path), LARGEST);
             if !is_as_written(&found.on("read", self.root())?, &written) {
                 unlike.push(RepoPath::from_bytes(entry.path));

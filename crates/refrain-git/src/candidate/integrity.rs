@@ -71,9 +71,7 @@ impl Repository {
         });
         verify_objects(git, &objects.collect::<Vec<_>>())
     }
-}
 
-impl Repository {
     /// What `git ls-tree -r -t -z` prints of a tree, or the tree of a commit, as its name says.
     fn list_files(&self, git: Git<'_>, treeish: &Oid) -> Result<Vec<u8>, GitError> {
         let ask = |git: Git<'_>| git.output(list(treeish), &[]).map_err(|error| error.of_tree(treeish));
@@ -158,17 +156,20 @@ fn other_than_stored<'a>(
     let names = others.iter().map(|entry| (entry.object.to_owned(), entry.name())).collect();
     let objects = VerifiedObjects::named(checkout.repository, git, &names)?;
     for entry in others {
-        let path = OsStr::from_bytes(entry.path);
-        let mut named = OsString::from("--path=");
-        named.push(path);
-        let asked = ["cat-file".into(), "--filters".into(), named, entry.object.into()];
-        let written = objects.apply(git).output(asked, &[])?;
-        let there = refrain_files::read_regular(&checkout.folder.as_std_path().join(path), LARGEST);
-        if there.on("read", checkout.folder)? != written {
+        let path = checkout.folder.as_std_path().join(OsStr::from_bytes(entry.path));
+        let there = refrain_files::read_regular(&path, LARGEST).on("read", checkout.folder)?;
+        if there != checked_out(objects.apply(git), entry)? {
             return Ok(Some(entry.path));
         }
     }
     Ok(None)
+}
+
+/// The content that a checkout writes for an entry.
+pub(crate) fn checked_out(git: Git<'_>, entry: &Entry<'_>) -> Result<Vec<u8>, GitError> {
+    let mut path = OsString::from("--path=");
+    path.push(OsStr::from_bytes(entry.path));
+    git.output(["cat-file".into(), "--filters".into(), path, entry.object.into()], &[])
 }
 
 /// The paths of these lines of [`stage::info`] whose files differ from their objects, as git would store them. `index` is a
