@@ -312,15 +312,14 @@ impl<'a> Tool<'a> {
             return confinement::run(self, sweeper);
         }
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
-        // An errand of the user lives on.
-        let mut running = (!self.is_errand).then(Running::begin);
+        // An errand continues when this process has ended.
+        let mut running = (!self.is_errand).then(|| Running::begin(self.outlasts_signals));
         let child = self.start(stdin)?;
         running.iter_mut().for_each(|running| running.started(&child));
         self.finish(child, running.as_ref())
     }
 
     fn finish(&self, mut child: Child, running: Option<&Running>) -> Result<ToolOutput, ToolError> {
-        let running = running.filter(|_| !self.outlasts_signals);
         let interrupt = running.and_then(|running| running.interrupt.as_deref());
         let mut talk = Talk::new(self, &mut child, interrupt).map_err(|source| self.io(source));
         let ended = match &mut talk {

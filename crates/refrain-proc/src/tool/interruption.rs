@@ -43,7 +43,7 @@ pub fn heed_signals() {
     tools().heeds = true;
 }
 
-/// The signals are no longer heeded here: who calls this heeds them from now on.
+/// The signals are no longer heeded here: the caller handles them from now on.
 pub fn leave_signals() {
     let mut tools = tools();
     tools.heeds = false;
@@ -78,10 +78,11 @@ impl Signals {
 pub(super) struct Running {
     pub(super) interrupt: Option<Arc<PipeReader>>,
     group: Option<Pid>,
+    outlasts_signals: bool,
 }
 
 impl Running {
-    pub(super) fn begin() -> Self {
+    pub(super) fn begin(outlasts_signals: bool) -> Self {
         let mut tools = tools();
         if tools.heeds && tools.signals.is_none() {
             // Without them the signals have their usual effect.
@@ -92,11 +93,12 @@ impl Running {
             signals.is_idle.store(false, Ordering::SeqCst);
             Arc::clone(&signals.said)
         });
-        Self { interrupt, group: None }
+        let interrupt = interrupt.filter(|_| !outlasts_signals);
+        Self { interrupt, group: None, outlasts_signals }
     }
 
     pub(super) fn started(&mut self, child: &Child) {
-        self.group = pid_of(child);
+        self.group = pid_of(child).filter(|_| !self.outlasts_signals);
         tools().groups.extend(self.group);
     }
 }
