@@ -1,7 +1,7 @@
 use std::io;
 
 use camino::Utf8PathBuf;
-use refrain_core::git::Oid;
+use refrain_core::git::{Oid, RepoPath};
 use refrain_core::text::printable;
 use refrain_proc::tool::ToolError;
 
@@ -187,6 +187,11 @@ pub enum GitError {
         "{0} was changed since the loop started, so no checkout holds just what the tree holds; change it back"
     )]
     OtherAttributes(Utf8PathBuf),
+    /// A file of the work that git would run while it writes the others.
+    #[error(
+        "{path} is changed, and your git runs it as {setting}; look at it, then merge the branch with git"
+    )]
+    ChangedProgram { path: RepoPath, setting: String },
     /// A file of a git folder on which git would block.
     #[error(
         "{0} is no regular file, and git would wait for it; remove it and put the file back (`git reset` writes a new index)"

@@ -13,6 +13,7 @@ mod confinement;
 mod interruption;
 mod orphans;
 mod pipe_io;
+mod write_limit;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -165,6 +166,7 @@ pub struct Tool<'a> {
     is_bounded: bool,
     sweeper: Option<&'a Sweeper>,
     is_confined: bool,
+    written: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
@@ -195,6 +197,7 @@ impl<'a> Tool<'a> {
             is_bounded: false,
             sweeper: None,
             is_confined: false,
+            written: Vec::new(),
         }
     }
 
@@ -238,6 +241,12 @@ impl<'a> Tool<'a> {
     #[must_use]
     pub fn confined(self, is_confined: bool) -> Self {
         Self { is_confined, ..self }
+    }
+
+    /// The folders that it may write, besides those of its sandbox; all, if there are none.
+    #[must_use]
+    pub fn writing_only(self, written: Vec<PathBuf>) -> Self {
+        Self { written, ..self }
     }
 
     #[must_use]
@@ -372,7 +381,12 @@ impl<'a> Tool<'a> {
         command.args(&self.args).current_dir(self.dir).process_group(0);
         // A background process that prints after we close the pipe would be killed by SIGPIPE.
         let stdout = if self.is_errand { Stdio::null() } else { Stdio::piped() };
-        let spawned = command.stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn();
+        let command = command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
+        let written: Vec<&Path> = self.written.iter().map(PathBuf::as_path).collect();
+        let spawned = match written.as_slice() {
+            [] => command.spawn(),
+            folders => write_limit::start_within(folders, || command.spawn()),
+        };
         let child = spawned.map_err(|source| {
             let program = self.program.to_string_lossy().into_owned();
             ToolError::Missing { program, source }
@@ -452,6 +466,25 @@ mod tests {
         let env = [("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "1".into())];
         let said = sh("echo $A-$B-$HOME").env(&env).with("B", "2").output().unwrap();
         assert_eq!(said, b"1-2-\n");
+    }
+
+    #[test]
+    fn a_tool_writes_only_the_folders_that_it_may_write() {
+        let [inside, outside] = [0, 1].map(|_| tempfile::tempdir().unwrap());
+        let victim = outside.path().join("victim");
+        std::fs::write(&victim, "mine\n").unwrap();
+        std::os::unix::fs::symlink(&victim, inside.path().join("link")).unwrap();
+        let script = "echo in > file; mv file moved; mkdir folder; echo no > /dev/null; \
+                      (echo more >> link; echo new > $0/new; rm $0/victim; ln moved $0/moved); cat moved";
+        let limited =
+            Tool::new("sh", inside.path()).args(["-c".as_ref(), script.as_ref(), outside.path().as_os_str()]);
+        let done = limited.writing_only(vec![inside.path().to_owned()]).run().unwrap();
+        assert_eq!(done.stdout, b"in\n", "{done:?}");
+        assert_eq!(std::fs::read(&victim).unwrap(), b"mine\n");
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+        // It holds for that tool alone.
+        let free = Tool::new("sh", inside.path()).args(["-c", "echo more >> link"]);
+        assert!(free.run().unwrap().status.success());
     }
 
     #[test]

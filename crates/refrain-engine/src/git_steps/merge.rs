@@ -310,7 +310,7 @@ impl Service {
         let give =
             |expected: &Oid, to: &Oid| repository.hand_over(HandOverRequest { expected, to, ..request });
         let refused = |handed| Ok(Err(MergeRefusal::Refused(landing::why(&handed, into.as_deref()))));
-        if let Some((from, to)) = repository.moved_ahead_of_index()? {
+        if let Some((from, to)) = repository.moved_ahead_of_index(&index)? {
             let handed = give(&from, &to)?;
             if handed != HandedOver::Done {
                 return refused(handed);

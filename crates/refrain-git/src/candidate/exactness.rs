@@ -94,6 +94,8 @@ impl Repository {
         let ExactnessRequest { entries, since, omitted, cancel } = request;
         let changed: BTreeSet<_> = entries.all()?.into_iter().map(|it| it.path).collect();
         let omitted: BTreeSet<_> = omitted.iter().map(|omitted| omitted.path.to_bytes()).collect();
+        // A file that nobody wrote may be converted in another way.
+        let has_attributes = entries.has_attributes()?;
         let is_written = |time: Duration| since.is_some_and(|since| time + TICK >= since);
         let mut converted = Vec::new();
         for entry in files.iter().filter(|entry| entry.mode.starts_with(b"100")) {
@@ -103,7 +105,7 @@ impl Repository {
                 meta.ctime().try_into().unwrap_or_default(),
                 meta.ctime_nsec().try_into().unwrap_or_default(),
             );
-            let is_asked = changed.contains(entry.path) || is_written(time);
+            let is_asked = has_attributes || changed.contains(entry.path) || is_written(time);
             if !meta.is_file() || !is_asked || omitted.contains(entry.path) {
                 continue;
             }

@@ -13,6 +13,9 @@ use crate::error::GitError;
 use crate::plumbing::git::Git;
 use crate::repository::{Repository, is_refrains};
 
+/// The mode of an entry that is not there.
+const NOTHING: &str = "000000";
+
 /// How many links are checked. A tree with more new ones is refused because of the first of them that points outside.
 const MOST: usize = 1000;
 
@@ -20,12 +23,21 @@ const MOST: usize = 1000;
 #[derive(Debug)]
 pub struct NewEntries {
     pub(crate) tree: Oid,
+    /// With those that are no longer there.
     printed: Vec<u8>,
 }
 
 impl NewEntries {
     pub(crate) fn all(&self) -> Result<Vec<Difference<'_>>, GitError> {
-        differences(&self.printed)
+        let mut all = differences(&self.printed)?;
+        all.retain(|difference| difference.now.0 != NOTHING);
+        Ok(all)
+    }
+
+    /// Whether git converts files in another way than in the other tree, maybe.
+    pub(crate) fn has_attributes(&self) -> Result<bool, GitError> {
+        let is_attributes = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(b".gitattributes");
+        Ok(differences(&self.printed)?.iter().any(|difference| is_attributes(difference.path)))
     }
 }
 
@@ -33,7 +45,7 @@ impl Repository {
     /// The entries of `tree` that are new or changed since the commit or tree `base`, or since nothing.
     pub fn new_entries(&self, base: Option<&Oid>, tree: &Oid) -> Result<NewEntries, GitError> {
         let base = base.map_or_else(|| empty_tree(self.git()), |base| Ok(base.to_string()))?;
-        let printed = diff_trees(self.git(), (&base, tree.as_str()), &["--diff-filter=AMT"])?;
+        let printed = diff_trees(self.git(), (&base, tree.as_str()), &[])?;
         Ok(NewEntries { tree: tree.clone(), printed })
     }
 

@@ -3,12 +3,14 @@
 //!
 //! The lock of their index is held throughout, so that no other git interferes. Files are written first, then the
 //! branch, then the index: a kill in between leaves at worst files that are ahead of the branch, which no careless
-//! commit turns into a loss; a branch ahead of its files would look like a change that reverts the wave. A note in
-//! the worktree's git folder records the operation. With it the next call finishes: files already on disk are
-//! accepted as they are, and a file that was cut off while being written is written again.
+//! commit turns into a loss; a branch ahead of its files would look like a change that reverts the wave. A note beside
+//! the private indexes, where no agent in a sandbox writes, records the operation. With it the next call for the same
+//! loop or plan finishes: files already on disk are accepted as they are, and a file that was cut off while being written
+//! is written again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
@@ -92,8 +94,8 @@ impl Repository {
         request: HandOverRequest<'_>,
         is_check: bool,
     ) -> Result<HandedOver, GitError> {
-        let HandOverRequest { branch, expected, to, .. } = request;
-        let note = Note::of(self, expected, to);
+        let HandOverRequest { branch, expected, to, index, .. } = request;
+        let note = Note::of(index, expected, to);
         if let Some(operation) = self.operation() {
             return Ok(HandedOver::InProgress(operation));
         }
@@ -122,10 +124,10 @@ impl Repository {
         Job { repository: self, request, git, head: &head, note: &note, is_check }.run(lock)
     }
 
-    /// The hand-over in this worktree that was interrupted behind the move of the branch: from which commit to which.
-    /// Git's index does not have it yet.
-    pub fn moved_ahead_of_index(&self) -> Result<Option<(Oid, Oid)>, GitError> {
-        let Some((from, to)) = Note::begun(self) else { return Ok(None) };
+    /// The hand-over with this private index that was interrupted behind the move of the branch: from which commit to
+    /// which. Git's index does not have it yet.
+    pub fn moved_ahead_of_index(&self, private: &Utf8Path) -> Result<Option<(Oid, Oid)>, GitError> {
+        let Some((from, to)) = Note::begun(private) else { return Ok(None) };
         Ok((self.reference("HEAD")?.as_ref() == Some(&to)).then_some((from, to)))
     }
 
@@ -146,9 +148,6 @@ impl Repository {
     }
 }
 
-/// The file of a [`Note`].
-const NOTE: &str = "refrain-handover";
-
 /// Records a hand-over that has begun and is not complete.
 pub(crate) struct Note {
     path: Utf8PathBuf,
@@ -156,13 +155,17 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    fn of(repository: &Repository, expected: &Oid, to: &Oid) -> Self {
-        Self { path: repository.git_dir().join(NOTE), text: format!("{expected} {to}\n") }
+    fn of(private: &Utf8Path, expected: &Oid, to: &Oid) -> Self {
+        Self { path: Self::path(private), text: format!("{expected} {to}\n") }
     }
 
-    /// The incomplete hand-over in this worktree: from which commit to which.
-    pub(crate) fn begun(repository: &Repository) -> Option<(Oid, Oid)> {
-        let text = text(&repository.git_dir().join(NOTE)).ok()?;
+    fn path(private: &Utf8Path) -> Utf8PathBuf {
+        Utf8PathBuf::from(format!("{private}.handover"))
+    }
+
+    /// The incomplete hand-over: from which commit to which.
+    pub(crate) fn begun(private: &Utf8Path) -> Option<(Oid, Oid)> {
+        let text = text(&Self::path(private)).ok()?;
         let (expected, to) = text.trim_end().split_once(' ')?;
         Some((expected.parse().ok()?, to.parse().ok()?))
     }
@@ -204,6 +207,7 @@ impl Job<'_> {
         let staged = staged.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))?;
         let Some(staged) = staged else { return Ok(HandedOver::InProgress(Operation::Merge)) };
         let steps = steps?;
+        self.check_programs(&steps)?;
         let disk = self.look(&steps, &staged)?;
         if !disk.in_the_way.is_empty() {
             return Ok(in_the_way(disk.in_the_way));
@@ -252,6 +256,23 @@ impl Job<'_> {
         lock.replace_with(index)?;
         self.note.remove()?;
         Ok(HandedOver::Done)
+    }
+
+    /// Refuses to write a file that a filter or a merge driver of the user's git runs: git would run it for the next file.
+    fn check_programs(&self, steps: &[Step]) -> Result<(), GitError> {
+        let programs = self.repository.programs_of_filters(self.git)?;
+        if programs.is_empty() {
+            return Ok(());
+        }
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let written = steps.iter().map(|step| (real(&self.repository.on_disk(&step.path)), &step.path));
+        let written: BTreeMap<_, _> = written.collect();
+        for (program, setting) in programs {
+            if let Some(path) = written.get(&real(program.as_std_path())) {
+                return Err(GitError::ChangedProgram { path: RepoPath::from_bytes(path), setting });
+            }
+        }
+        Ok(())
     }
 
     /// Asks git whether it would overwrite something; it writes only the private index.

@@ -15,16 +15,16 @@ use refrain_proc::program::in_path;
 use refrain_proc::tool::Sweeper;
 
 use crate::error::GitError;
-use crate::plumbing::configuration::{GitSettings, PROGRAM, is_no};
+use crate::plumbing::configuration::{GitSettings, PROGRAM, REFERENCE_HOOK, is_no};
 use crate::plumbing::disk::seen;
 use crate::plumbing::git::{Git, Guard};
 use crate::plumbing::git_files;
 use crate::plumbing::overrides::{ATTRIBUTES, HOOKS, OWN_ATTRIBUTES, Overrides, Setting, rule};
 use crate::repository::Repository;
 
-/// The hooks that `git commit` runs, and the one that runs on every change of a reference.
+/// The hooks that `git commit` runs.
 const COMMIT_HOOKS: &[&str] =
-    &["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction"];
+    &["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", REFERENCE_HOOK];
 
 /// The largest program that is pinned by its content, in bytes; a larger one is pinned by its stamp.
 const LARGEST_PROGRAM: u64 = 1 << 20;
@@ -58,6 +58,19 @@ impl Repository {
         }
     }
 
+    /// The paths that the words of filters and merge drivers name, and their settings.
+    pub(crate) fn programs_of_filters(&self, git: Git<'_>) -> Result<Vec<(Utf8PathBuf, String)>, GitError> {
+        let is_filter = |key: &str| key.starts_with("filter.") || key.starts_with("merge.");
+        configured(self, git, |it| {
+            let settings = it.settings.iter().filter(|setting| is_filter(&setting.key));
+            let paths = settings.flat_map(|setting| {
+                let words = words_of(&setting.value);
+                words.map(|word| (path_of(self, word, self.root()), setting.key.clone()))
+            });
+            paths.collect()
+        })
+    }
+
     /// The programs and push targets that differ from their pins, by name. Git is asked only if a file of its
     /// configuration has changed.
     pub fn changed_pins(&self) -> Result<Vec<String>, GitError> {
@@ -87,9 +100,7 @@ impl Guard for Repository {
 
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError> {
         git_files::check(self.git_dir(), self.common_dir())?;
-        if self.is_confined() {
-            git_files::check_links(self.git_dir(), self.common_dir())?;
-        }
+        git_files::check_links(self.git_dir(), self.common_dir())?;
         configured(self, git, |it| it.overrides(self.pins()))?
     }
 }
@@ -200,8 +211,7 @@ fn usual_files(repository: &Repository) -> impl Iterator<Item = Utf8PathBuf> {
 fn digest(repository: &Repository, value: &str, files: &mut BTreeSet<Utf8PathBuf>) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(value.as_bytes());
-    for (at, word) in value.split_whitespace().take(MOST_WORDS).enumerate() {
-        let word = word.trim_start_matches('!').trim_matches(['"', '\'']);
+    for (at, word) in words_of(value).enumerate() {
         let there = path_of(repository, word, repository.root());
         let found = match fs::metadata(&there) {
             Ok(meta) if meta.is_file() => Some(there),
@@ -216,6 +226,12 @@ fn digest(repository: &Repository, value: &str, files: &mut BTreeSet<Utf8PathBuf
         }
     }
     short(&hasher)
+}
+
+/// The words of a command in a setting.
+fn words_of(value: &str) -> impl Iterator<Item = &str> {
+    let words = value.split_whitespace().take(MOST_WORDS);
+    words.map(|word| word.trim_start_matches('!').trim_matches(['"', '\'']))
 }
 
 /// The pin of a file: constant if only root can write it, otherwise its content, or the stamp of a large one.

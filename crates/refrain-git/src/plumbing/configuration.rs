@@ -28,6 +28,9 @@ pub(crate) struct GitSettings {
 /// The configurations that were read: by the git folder of a worktree, or without one if all have the same.
 pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, GitSettings>;
 
+/// The hook that runs on every change of a reference.
+pub(crate) const REFERENCE_HOOK: &str = "reference-transaction";
+
 impl GitSettings {
     #[cfg(test)]
     pub(crate) fn of(settings: &[(&str, &str)]) -> Self {
@@ -63,7 +66,10 @@ impl GitSettings {
                 let has_filters = self.settings.iter().any(is_program);
                 let has_hooks = self.pinned_files.iter().any(|pin| pin.name.starts_with(HOOKS));
                 let has_programs = has_hooks || !is_no(self.used("commit.gpgsign", &told));
-                Ok(Overrides { has_filters, has_programs, ..told })
+                let is_of_references = |pin: &GitPin| pin.name.strip_prefix(HOOKS) == Some(REFERENCE_HOOK);
+                let has_reference_hook = self.pinned_files.iter().any(is_of_references)
+                    || self.settings.iter().any(|setting| setting.key.starts_with("hook."));
+                Ok(Overrides { has_filters, has_programs, has_reference_hook, ..told })
             }
         }
     }

@@ -317,8 +317,10 @@ impl<'a> Git<'a> {
             Some(guard) => guard.overrides(self)?,
             None => Overrides::default(),
         };
+        let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         // A hook of the user gets the user's own `PATH`.
-        let runs_hooks = self.runs_hooks && overrides.allows_hooks;
+        let mut runs_hooks = self.runs_hooks && overrides.allows_hooks;
+        runs_hooks &= overrides.has_reference_hook || command_of(&args) != Some("update-ref");
         if let Some(path) = path.filter(|_| !runs_hooks) {
             tool = tool.with("PATH", path);
         }
@@ -337,7 +339,7 @@ impl<'a> Git<'a> {
         for (name, value) in in_variables(&overrides.settings, self.env) {
             tool = tool.with(name, value);
         }
-        let mut args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let mut args = args;
         let compares = args.iter().position(|word| word == "diff-tree" || word == "diff-index");
         if let Some(at) = compares {
             // Otherwise git reads .gitmodules of the worktree, which can hide a change, and end git by a wrong value.
@@ -363,8 +365,9 @@ impl<'a> Git<'a> {
         let sweeper = sweeper.filter(|sweeper| runs_programs || is_asked(sweeper));
         // A push needs the user's logins, and a signature the user's keys: neither runs what an agent can change.
         let is_confined = !is_one_of(TALKING) && command_of(&args) != Some("commit-tree");
+        let written = if runs_programs { Vec::new() } else { self.written(&args) };
         let tool = tool.args(args).input(input).cancel(self.cancel).outlasting_signals(self.is_final);
-        let mut tool = tool.swept_by(sweeper).confined(is_confined);
+        let mut tool = tool.swept_by(sweeper).confined(is_confined).writing_only(written);
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }
@@ -378,6 +381,23 @@ impl<'a> Git<'a> {
         let tool = of_this_run.fold(tool, |tool, (name, path)| tool.with(name, path));
         let author = self.author.into_iter().flat_map(|author| AUTHOR.iter().zip(&author.0));
         Ok(author.fold(tool, |tool, (name, value)| tool.with(name, value)))
+    }
+
+    /// The folders that it writes in a known repository, if it runs no program of the user. An agent that writes the git
+    /// folder can put links there.
+    fn written(self, args: &[OsString]) -> Vec<PathBuf> {
+        let Some([common, own]) = self.guard.map(Guard::git_folders) else { return Vec::new() };
+        // An agent can replace a folder in the git folder.
+        let own =
+            [Some(own), self.git_dir].into_iter().flatten().filter(|folder| !folder.starts_with(common));
+        let index = self.index.and_then(Utf8Path::parent);
+        let objects = self.objects.map(|(folder, _)| folder);
+        let all = [common, self.dir].into_iter().chain(own).chain(index).chain(objects);
+        // A worktree that git makes or removes.
+        let worktree = (command_of(args) == Some("worktree")).then_some(args).into_iter().flatten();
+        let worktree = worktree.map(Path::new).filter(|path| path.is_absolute());
+        let around = worktree.filter_map(|path| path.ancestors().skip(1).find(|above| above.is_dir()));
+        all.map(|folder| folder.as_std_path().to_owned()).chain(around.map(Path::to_owned)).collect()
     }
 
     /// What git printed.

@@ -57,10 +57,12 @@ fn check_shallow(path: Utf8PathBuf) -> Result<(), GitError> {
 }
 
 /// Files of a git folder that git writes besides those of a branch, and their folders.
-const WRITTEN: [&str; 7] = ["index", "HEAD", "objects", "refs", "logs", "logs/HEAD", "COMMIT_EDITMSG"];
+const WRITTEN: [&str; 8] =
+    ["index", "HEAD", "objects", "refs", "packed-refs", "logs", "logs/HEAD", "COMMIT_EDITMSG"];
 
 /// Refuses a git folder in which git would write where a link leads. What an agent in a sandbox made is removed after it; this
-/// is for another loop whose agent runs.
+/// is for another loop whose agent runs, and names the link. [`Tool::writing_only`](refrain_proc::tool::Tool::writing_only)
+/// holds git to it, too, when an agent makes the link a moment later.
 pub(crate) fn check_links(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), GitError> {
     let head = text(&git_dir.join("HEAD")).unwrap_or_default();
     let branch = head.strip_prefix("ref: ").map(str::trim_end).unwrap_or_default();
@@ -198,7 +200,9 @@ mod tests {
 
     #[test]
     fn a_link_through_which_git_would_write_is_refused_by_name() {
-        for name in ["index", "logs", "logs/HEAD", "logs/refs/heads/main", "refs/heads", "logs/refs"] {
+        let names =
+            ["index", "logs", "logs/HEAD", "logs/refs/heads/main", "refs/heads", "logs/refs", "packed-refs"];
+        for name in names {
             let (_dir, root) = folder();
             let git = root.join(".git");
             assert!(check_links(&git, &git).is_ok());

@@ -91,6 +91,7 @@ pub(crate) struct Overrides {
     pub(crate) allows_hooks: bool,
     pub(crate) has_filters: bool,
     pub(crate) has_programs: bool,
+    pub(crate) has_reference_hook: bool,
 }
 
 impl Overrides {

@@ -60,7 +60,7 @@ impl Repository {
     /// other side a linear history would lose, `theirs` is merged instead. It may be repeated, also after another
     /// call was interrupted: that one is finished first, and recognized.
     pub fn rebase_onto(&self, request: RebaseRequest<'_>) -> Result<RebaseOutcome, GitError> {
-        let RebaseRequest { branch, head, theirs, cancel, .. } = request;
+        let RebaseRequest { branch, head, theirs, index, cancel, .. } = request;
         let git = self.git().until(cancel);
         let checked_out = self.current_branch()?;
         if checked_out.as_deref() != branch {
@@ -68,7 +68,7 @@ impl Repository {
         }
         let head_now = || self.reference("HEAD")?.ok_or_else(|| GitError::Unborn(self.root().to_owned()));
         let mut now = head_now()?;
-        if let Some((from, to)) = Note::begun(self).filter(|(from, to)| [from, to].contains(&&now)) {
+        if let Some((from, to)) = Note::begun(index).filter(|(from, to)| [from, to].contains(&&now)) {
             match self.move_to(request, &from, &to)? {
                 HandedOver::Done => now = head_now()?,
                 other => return Ok(RebaseOutcome::Hindered(other)),

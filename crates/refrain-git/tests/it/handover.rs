@@ -78,7 +78,7 @@ impl Waiting {
     }
 
     fn note(&self) -> camino::Utf8PathBuf {
-        self.place.git_path("refrain-handover")
+        self.place.top().join("loop/index.handover")
     }
 
     fn everything(&self) -> impl PartialEq + std::fmt::Debug + use<> {
@@ -398,6 +398,47 @@ fn a_cancelled_handover_stops_before_the_first_file() {
     it.place.cancel = None;
     assert!(!it.lock().exists() && it.place.head() == it.begin);
     assert_eq!(it.hand_over(), HandedOver::Done);
+}
+
+/// An agent may write the git folder, and a note there would have a change of the user taken for a file that was cut off.
+#[test]
+fn no_file_in_the_git_folder_is_taken_for_a_handover_that_was_killed() {
+    let it = Waiting::new();
+    let place = &it.place;
+    let (begin, wave) = (&it.begin, &it.wave);
+    place.write("README.md", "");
+    place.write_at(place.git_path("refrain-handover"), format!("{wave} {begin}\n"));
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    assert_eq!((place.status(), place.read("README.md")), (vec![" M README.md".to_owned()], String::new()));
+}
+
+#[test]
+fn a_script_that_a_filter_of_the_user_runs_is_not_handed_over() {
+    let it = Waiting::of(|place| {
+        place.write("other", "touch ran; cat\n");
+        place.write("zz.up", "the last\n");
+        place.write(".gitattributes", "*.up filter=up\n");
+    });
+    it.place.git(&["config", "filter.up.smudge", "sh ./other"]);
+    let before = it.everything();
+    let error = it.try_hand_over(Some("main")).unwrap_err().to_string();
+    assert!(error.starts_with("other is changed, and your git runs it as filter.up.smudge"), "{error}");
+    assert_eq!(it.everything(), before);
+    assert!(!it.place.path("ran").exists() && !it.lock().exists());
+}
+
+/// The agent of another loop may put a link there at any time, also when this loop has no sandbox.
+#[test]
+fn git_writes_no_log_where_a_link_leads() {
+    let it = Waiting::new();
+    let victim = it.place.top().join("victim");
+    it.place.write_at(victim.clone(), "mine\n");
+    let log = it.place.git_path("logs/refs/heads/main");
+    fs::remove_file(&log).unwrap();
+    std::os::unix::fs::symlink(&victim, &log).unwrap();
+    let error = it.try_hand_over(Some("main")).unwrap_err();
+    assert!(matches!(&error, GitError::Link(path) if *path == log), "{error}");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "mine\n");
 }
 
 /// Two packs have other content under the same name. Git takes that of the pack which it read last: here the one with the
