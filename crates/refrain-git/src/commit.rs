@@ -82,9 +82,8 @@ impl Repository {
         let index = Index::of(self);
         let git = self.git().until(request.cancel);
         let (is_still, _) = self.last_look();
-        let known = match request.base.dirty.is_empty() {
-            true if is_still => StagedWork::take_again(self, git, request.index, request.largest_file)?,
-            true => StagedWork::take(self, git, request.index, request.largest_file)?,
+        let known = match is_still && request.base.dirty.is_empty() {
+            true => StagedWork::take(self, request.index, request.largest_file)?,
             false => None,
         };
         let git = git.with_index(request.index);
@@ -284,7 +283,7 @@ impl Job<'_> {
             Ok(commit) => commit,
             Err(said) => return Ok(Err(why_not(said))),
         };
-        let done = Git::run(self.git.in_sandbox(), self.moving(), &self.moved_to(&commit))?;
+        let done = Git::run(self.git, self.moving(), &self.moved_to(&commit))?;
         match done.status.success() {
             true => Ok(Ok(CommitAndTree { commit, tree })),
             false => Ok(Err(SkipReason::Failed { said: said(&done) })),
@@ -294,9 +293,10 @@ impl Job<'_> {
     /// Arguments for `git update-ref` that move the branch or the detached head; the target follows on standard
     /// input.
     fn moving(&self) -> [String; 5] {
-        let subject = self.request.message.lines().next().unwrap_or_default();
+        let CommitRequest { id, iteration, .. } = self.request;
         let kind = if self.status.head.is_some() { "commit" } else { "commit (initial)" };
-        let why = format!("{kind}: {subject}");
+        // No words of an agent: the log could be another file by now.
+        let why = format!("{kind}: refrain {id}, iteration {iteration}");
         ["update-ref".into(), "-m".into(), why, "--stdin".into(), "-z".into()]
     }
 

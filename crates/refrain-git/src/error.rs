@@ -182,6 +182,9 @@ pub enum GitError {
     Occupied(Utf8PathBuf),
     #[error("the git program {0} was changed since the loop started; start a new loop to use it")]
     OtherProgram(Utf8PathBuf),
+    /// A setting that no other setting can replace.
+    #[error("the name of the setting {key} in {origin} is not UTF-8; rename or remove it")]
+    OddSetting { key: String, origin: String },
     /// Attributes differ from the pinned ones.
     #[error(
         "{0} was changed since the loop started, so no checkout holds just what the tree holds; change it back"

@@ -16,6 +16,7 @@ use refrain_proc::tool::{Cancel, Sweeper};
 use crate::candidate::memory::Memory;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::configuration::Configurations;
+use crate::plumbing::disk::ScratchFolder;
 use crate::plumbing::git::{Git, environment, path_outside, program, said};
 use crate::plumbing::git_files;
 use crate::plumbing::object_cache::ObjectCache;
@@ -41,6 +42,8 @@ pub struct Repository {
     limit: Option<Duration>,
     /// Git's configuration, here and in the other worktrees.
     pub(crate) configured: Arc<Mutex<Configurations>>,
+    /// Where new objects go, if not into the repository, and where the others are.
+    new_objects: Option<Arc<(ScratchFolder, Utf8PathBuf)>>,
     /// Cache of immutable facts, for all worktrees.
     known: Arc<ObjectCache>,
     memory: Mutex<Memory>,
@@ -115,7 +118,7 @@ impl Repository {
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
         let (configured, known, memory) = (Arc::default(), Arc::default(), Mutex::default());
         let (program, path) = outside(&env, &root, &common_dir);
-        let (pins, sweeper, cancel) = (None, None, None);
+        let (pins, sweeper, cancel, new_objects) = (None, None, None, None);
         Ok(Self {
             common_dir,
             git_dir,
@@ -129,6 +132,7 @@ impl Repository {
             cancel,
             limit,
             configured,
+            new_objects,
             known,
             memory,
         })
@@ -145,6 +149,13 @@ impl Repository {
     #[must_use]
     pub fn with_sweeper(self, sweeper: Option<Sweeper>) -> Self {
         Self { sweeper, ..self }
+    }
+
+    /// The same, which keeps new objects in a folder of its own in `parent`, as long as it lives: an agent at work can put a
+    /// link to a file that it may not read in the place of one of its files, and reads what the repository has.
+    pub fn with_private_objects(self, parent: &Utf8Path) -> Result<Self, GitError> {
+        let private = (ScratchFolder::inside(parent)?, self.common_dir.join("objects"));
+        Ok(Self { new_objects: Some(Arc::new(private)), ..self })
     }
 
     pub(crate) fn pins(&self) -> Option<&GitPins> {
@@ -186,6 +197,7 @@ impl Repository {
             cancel: self.cancel.clone(),
             limit: self.limit,
             configured: Arc::clone(&self.configured),
+            new_objects: self.new_objects.clone(),
             known: Arc::clone(&self.known),
             memory: Mutex::default(),
         }
@@ -262,7 +274,9 @@ impl Repository {
     }
 
     pub(crate) fn git(&self) -> Git<'_> {
-        Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit).guarded_by(self)
+        let new_objects = self.new_objects.as_deref().map(|(new, old)| (new.path(), old.as_path()));
+        let git = Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit);
+        git.guarded_by(self).with_new_objects(new_objects)
     }
 
     /// The user's environment, adapted for git.

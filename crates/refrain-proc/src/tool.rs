@@ -10,10 +10,10 @@
 //! processes that it leaves in the background live on.
 
 mod confinement;
+mod file_limits;
 mod interruption;
 mod orphans;
 mod pipe_io;
-mod write_limit;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -32,6 +32,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::limits;
 use crate::program::in_path;
 pub use confinement::{Confinement, Sweeper};
+pub use file_limits::{FileLimits, loader};
 use interruption::Running;
 pub use interruption::{end_tools, heed_signals, leave_signals};
 use pipe_io::Talk;
@@ -166,7 +167,7 @@ pub struct Tool<'a> {
     is_bounded: bool,
     sweeper: Option<&'a Sweeper>,
     is_confined: bool,
-    written: Vec<PathBuf>,
+    file_limits: Option<FileLimits>,
 }
 
 #[derive(Clone, Debug)]
@@ -197,7 +198,7 @@ impl<'a> Tool<'a> {
             is_bounded: false,
             sweeper: None,
             is_confined: false,
-            written: Vec::new(),
+            file_limits: None,
         }
     }
 
@@ -243,10 +244,10 @@ impl<'a> Tool<'a> {
         Self { is_confined, ..self }
     }
 
-    /// The folders that it may write, besides those of its sandbox; all, if there are none.
+    /// Held to limits on files, if it has no sweeper.
     #[must_use]
-    pub fn writing_only(self, written: Vec<PathBuf>) -> Self {
-        Self { written, ..self }
+    pub fn held_to(self, file_limits: Option<FileLimits>) -> Self {
+        Self { file_limits, ..self }
     }
 
     #[must_use]
@@ -382,10 +383,9 @@ impl<'a> Tool<'a> {
         // A background process that prints after we close the pipe would be killed by SIGPIPE.
         let stdout = if self.is_errand { Stdio::null() } else { Stdio::piped() };
         let command = command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
-        let written: Vec<&Path> = self.written.iter().map(PathBuf::as_path).collect();
-        let spawned = match written.as_slice() {
-            [] => command.spawn(),
-            folders => write_limit::start_within(folders, || command.spawn()),
+        let spawned = match &self.file_limits {
+            None => command.spawn(),
+            Some(limits) => limits.start(|| command.spawn()),
         };
         let child = spawned.map_err(|source| {
             let program = self.program.to_string_lossy().into_owned();
@@ -472,19 +472,34 @@ mod tests {
     fn a_tool_writes_only_the_folders_that_it_may_write() {
         let [inside, outside] = [0, 1].map(|_| tempfile::tempdir().unwrap());
         let victim = outside.path().join("victim");
-        std::fs::write(&victim, "mine\n").unwrap();
+        run("sh", &["-c", "echo mine > victim"], outside.path()).unwrap();
         std::os::unix::fs::symlink(&victim, inside.path().join("link")).unwrap();
         let script = "echo in > file; mv file moved; mkdir folder; echo no > /dev/null; \
                       (echo more >> link; echo new > $0/new; rm $0/victim; ln moved $0/moved); cat moved";
-        let limited =
-            Tool::new("sh", inside.path()).args(["-c".as_ref(), script.as_ref(), outside.path().as_os_str()]);
-        let done = limited.writing_only(vec![inside.path().to_owned()]).run().unwrap();
+        let limited = Tool::new("sh", inside.path());
+        let limited = limited.args(["-c".as_ref(), script.as_ref(), outside.path().as_os_str()]);
+        let limits = FileLimits { written: vec![inside.path().to_owned()], run: Vec::new() };
+        let done = limited.held_to(Some(limits)).run().unwrap();
         assert_eq!(done.stdout, b"in\n", "{done:?}");
         assert_eq!(std::fs::read(&victim).unwrap(), b"mine\n");
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
         // It holds for that tool alone.
         let free = Tool::new("sh", inside.path()).args(["-c", "echo more >> link"]);
         assert!(free.run().unwrap().status.success());
+    }
+
+    #[test]
+    fn a_tool_runs_only_the_programs_that_it_may_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let env: Vec<_> = std::env::vars_os().collect();
+        let sh = in_path("sh", &env).unwrap().canonicalize().unwrap();
+        let loader = loader(&sh).unwrap();
+        let limits = FileLimits { written: Vec::new(), run: [sh].into_iter().chain(loader).collect() };
+        let script = "sh -c 'echo one'; ls / || echo no";
+        let done = Tool::new("sh", dir.path()).args(["-c", script]).held_to(Some(limits)).run().unwrap();
+        assert_eq!(done.stdout, b"one\nno\n", "{done:?}");
+        run("sh", &["-c", "echo '#!/bin/sh' > script"], dir.path()).unwrap();
+        assert_eq!(super::loader(&dir.path().join("script")), None);
     }
 
     #[test]

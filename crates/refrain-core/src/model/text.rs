@@ -97,7 +97,14 @@ pub fn in_order(text: &str) -> Cow<'_, str> {
 /// The same, and with the characters spelled out that have no width (`[U+200B]`): two texts that look alike are alike.
 /// Joiners between characters beyond ASCII stay: emoji and some scripts are written with them.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    let hides = |c: char| matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
+    let hides = |c: char| {
+        matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}'
+                | '\u{2060}'..='\u{2064}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+    };
     if !text.contains(hides) {
         return in_order(text);
     }
@@ -246,6 +253,7 @@ mod tests {
     #[case("pass\u{200b}word\u{ad}", "pass[U+200B]word[U+00AD]")]
     #[case("\u{feff}a\u{2060}b\u{202e}", "[U+FEFF]a[U+2060]b[U+202E]")]
     #[case("a\u{200d}b\u{200c}", "a[U+200D]b[U+200C]")]
+    #[case("\u{e0041}\u{3164}\u{115f}a\u{fff9}\u{2028}", "[U+E0041][U+3164][U+115F]a[U+FFF9][U+2028]")]
     #[case("\u{1f469}\u{200d}\u{1f4bb}", "\u{1f469}\u{200d}\u{1f4bb}")]
     #[case("\u{645}\u{6cc}\u{200c}\u{62e}", "\u{645}\u{6cc}\u{200c}\u{62e}")]
     fn nothing_in_a_text_is_invisible(#[case] text: &str, #[case] shown: &str) {

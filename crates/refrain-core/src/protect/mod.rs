@@ -43,7 +43,7 @@ pub enum ProtectionBreach {
     /// A path whose changes git was told to pass over since the start (`git update-index --skip-worktree` or
     /// `--assume-unchanged`): the tree may hold something else than the worktree.
     Hidden(RepoPath),
-    /// A file whose content a checkout of the tree would not give it: git converts it when it stores it.
+    /// A file whose content a checkout of the tree would not give it: git converts it when it stores it, or does not see that it changed.
     Unlike(RepoPath),
     /// A new or other commit of a repository in the repository, which may be nowhere else.
     Submodule(LocalCommit),
@@ -59,7 +59,8 @@ impl fmt::Display for ProtectionBreach {
             Self::Submodule(commit) => commit.fmt(f),
             Self::Unlike(path) => write!(
                 f,
-                "a checkout of {path} would not have its content: git converts it (.gitattributes, core.autocrlf); write it as git \
+                "a checkout of {path} would not have its content: git converts it (.gitattributes, core.autocrlf), or does not see \
+                 that it changed; write it again as git \
                  checks it out, or change the attribute"
             ),
             Self::Hidden(path) => write!(

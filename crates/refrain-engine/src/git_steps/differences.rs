@@ -199,8 +199,8 @@ impl Service {
             Ok(repository) if self.copy.is_some() => repository,
             Ok(repository) => {
                 let spec = &state.spec;
-                self.pinned(repository, spec)
-                    .with_sweeper(spec.sandbox.as_ref().map(|_| sweeper(&self.host, spec, &dir)))
+                let sweeper = spec.sandbox.as_ref().map(|_| sweeper(&self.host, spec, &dir));
+                self.pinned(repository, spec).with_sweeper(sweeper).with_private_objects(&dir.0)?
             }
             Err(GitError::NotARepository(_)) => {
                 return nothing(

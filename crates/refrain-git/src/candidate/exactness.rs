@@ -12,7 +12,7 @@ use refrain_core::git::{Oid, OmittedPath, RepoPath};
 use crate::Cancel;
 use crate::candidate::integrity::{Entry, checked_out, differing, entries, list};
 use crate::candidate::links::NewEntries;
-use crate::commit::choice::filtered;
+use crate::commit::choice::{filtered, with_attribute};
 use crate::error::{GitError, OnPath};
 use crate::plumbing::attributes::AttributesFolder;
 use crate::plumbing::disk::{LARGEST, ScratchFolder};
@@ -20,6 +20,9 @@ use crate::plumbing::object::{blob, blob_of};
 use crate::plumbing::overrides::OWN_ATTRIBUTES;
 use crate::plumbing::verified_objects::VerifiedObjects;
 use crate::repository::Repository;
+
+/// The attribute that names another encoding than UTF-8 for files on disk.
+const ENCODING: &str = "working-tree-encoding";
 
 /// How many files are named: one is enough.
 const MOST: usize = 20;
@@ -45,9 +48,12 @@ impl Repository {
     pub fn unlike_checkout(&self, request: ExactnessRequest<'_>) -> Result<Vec<RepoPath>, GitError> {
         let (git, tree) = (self.git().until(request.cancel), &request.entries.tree);
         let printed = git.output(list(tree), &[])?;
-        let files = entries(&printed, "ls-tree")?;
+        let omitted: BTreeSet<_> = request.omitted.iter().map(|omitted| omitted.path.to_bytes()).collect();
+        let mut files = entries(&printed, "ls-tree")?;
+        files.retain(|entry| entry.mode.starts_with(b"100") && !omitted.contains(entry.path));
         let mut converted = self.converted(&files, request)?;
-        if converted.is_empty() {
+        let has_attributes = request.entries.has_attributes()?;
+        if converted.is_empty() && !has_attributes {
             return Ok(Vec::new());
         }
         if self.changed_pins()?.iter().any(|name| name == OWN_ATTRIBUTES) {
@@ -56,6 +62,14 @@ impl Repository {
         // The worktree may convert in another way than a checkout, which has no ignored `.gitattributes`.
         let attributes = AttributesFolder::of(git, tree)?;
         let there = attributes.apply(git, self.git_dir());
+        if has_attributes {
+            // A file that nobody wrote may be converted in another way.
+            let paths = files.iter().map(|entry| entry.path);
+            let encoded = with_attribute(there, ENCODING, paths, |name| name != b"unspecified")?;
+            let known: BTreeSet<_> = converted.iter().map(|entry| entry.path).collect();
+            let is_other = |entry: &&Entry<'_>| encoded.contains(entry.path) && !known.contains(entry.path);
+            converted.extend(files.iter().filter(is_other));
+        }
         let by_filter = filtered(self, there, converted.iter().map(|entry| entry.path))?;
         converted.retain(|entry| !by_filter.contains(entry.path));
         if converted.is_empty() {
@@ -63,15 +77,15 @@ impl Repository {
         }
         let scratch = ScratchFolder::new()?;
         let lines: Vec<_> = converted.iter().flat_map(Entry::line).collect();
-        // What git does not take for the tree's is omitted from it, and known to be.
+        // They have changed, and git did not see it: it compares times by the second, of which an agent sets one.
         let others = differing(git, &scratch.path().join("index"), &lines)?;
         converted.retain(|entry| !others.contains(entry.path));
-        if converted.is_empty() {
-            return Ok(Vec::new());
+        let mut unlike: Vec<_> = others.iter().take(MOST).map(|path| RepoPath::from_bytes(path)).collect();
+        if converted.is_empty() || unlike.len() == MOST {
+            return Ok(unlike);
         }
         let names = converted.iter().map(|entry| (entry.object.to_owned(), entry.name())).collect();
         let objects = VerifiedObjects::named(self, git, &names)?;
-        let mut unlike = Vec::new();
         for entry in converted {
             let written = checked_out(objects.apply(there), &entry)?;
             let found = refrain_files::read_regular(&self.on_disk(entry.path), LARGEST);
@@ -91,22 +105,18 @@ impl Repository {
         files: &[Entry<'a>],
         request: ExactnessRequest<'_>,
     ) -> Result<Vec<Entry<'a>>, GitError> {
-        let ExactnessRequest { entries, since, omitted, cancel } = request;
+        let ExactnessRequest { entries, since, cancel, .. } = request;
         let changed: BTreeSet<_> = entries.all()?.into_iter().map(|it| it.path).collect();
-        let omitted: BTreeSet<_> = omitted.iter().map(|omitted| omitted.path.to_bytes()).collect();
-        // A file that nobody wrote may be converted in another way.
-        let has_attributes = entries.has_attributes()?;
         let is_written = |time: Duration| since.is_some_and(|since| time + TICK >= since);
         let mut converted = Vec::new();
-        for entry in files.iter().filter(|entry| entry.mode.starts_with(b"100")) {
+        for entry in files.iter() {
             let path = self.on_disk(entry.path);
             let Ok(meta) = fs::symlink_metadata(&path) else { continue };
             let time = Duration::new(
                 meta.ctime().try_into().unwrap_or_default(),
                 meta.ctime_nsec().try_into().unwrap_or_default(),
             );
-            let is_asked = has_attributes || changed.contains(entry.path) || is_written(time);
-            if !meta.is_file() || !is_asked || omitted.contains(entry.path) {
+            if !meta.is_file() || !(changed.contains(entry.path) || is_written(time)) {
                 continue;
             }
             if cancel.is_some_and(Cancel::is_cancelled) {

@@ -42,13 +42,6 @@ impl Repository {
         if let Some(head) = clean.filter(|_| is_still && before.is_empty()) {
             return Ok((self.tree_by(git, &head)?, Vec::new()));
         }
-        if before.is_empty()
-            && let Some(staged) = StagedWork::take(self, git, index, largest_file)?
-        {
-            let tree = staged.tree.clone();
-            staged.keep_on(self);
-            return Ok((tree, Vec::new()));
-        }
         let person = Index::of(self).entries_to(git, index)?;
         let git = git.with_index(index);
         let status = look(self, git)?;

@@ -173,16 +173,26 @@ pub(crate) fn filtered<'p>(
     paths: impl Iterator<Item = &'p [u8]>,
 ) -> Result<BTreeSet<Vec<u8>>, GitError> {
     let names = configured(repository, git, |it| it.filters(repository.pins()))??;
+    let is_known = |name: &[u8]| str::from_utf8(name).is_ok_and(|name| names.contains(name));
+    with_attribute(git, "filter", paths, is_known)
+}
+
+/// Those of the paths of which an attribute has such a value.
+pub(crate) fn with_attribute<'p>(
+    git: Git<'_>,
+    attribute: &str,
+    paths: impl Iterator<Item = &'p [u8]>,
+    is_such: impl Fn(&[u8]) -> bool,
+) -> Result<BTreeSet<Vec<u8>>, GitError> {
     let mut input = Vec::new();
     for path in paths {
         input.extend_from_slice(path);
         input.push(0);
     }
-    let answer = Git::output(git, ["check-attr", "-z", "--stdin", "filter"], &input)?;
+    let answer = Git::output(git, ["check-attr", "-z", "--stdin", attribute], &input)?;
     let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
-    let is_known = |name: &[u8]| str::from_utf8(name).is_ok_and(|name| names.contains(name));
-    let is_filtered = |record: &&[&[u8]]| record.len() == 3 && is_known(record[2]);
-    Ok(fields.chunks(3).filter(is_filtered).map(|record| record[0].to_vec()).collect())
+    let records = fields.chunks(3).filter(|record| record.len() == 3 && is_such(record[2]));
+    Ok(records.map(|record| record[0].to_vec()).collect())
 }
 
 enum Content {

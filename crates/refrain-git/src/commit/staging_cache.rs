@@ -1,5 +1,4 @@
-//! Cache of the last staging in the private index: a claim is examined before its gates, after them, and when it is
-//! committed. If nothing has changed in between, git need not read the files again.
+//! The last staging in the private index: what was proven is committed, and a file that is written later is not.
 //!
 //! A file counts as unchanged if it looks as it did, down to the time that its inode was changed, which no program
 //! can set. Two writes in one tick of the clock look the same, so a file that was written in the very tick of the
@@ -12,12 +11,11 @@ use std::path::Path;
 use camino::Utf8Path;
 use refrain_core::git::Oid;
 
+use crate::candidate::Candidate;
 use crate::candidate::memory::{ReadStamps, StagedWork};
 use crate::candidate::status::{Kind, Status};
-use crate::candidate::{Candidate, submodules};
 use crate::error::GitError;
 use crate::plumbing::disk::{FileStamp, seen};
-use crate::plumbing::git::Git;
 use crate::plumbing::index::Index;
 use crate::repository::Repository;
 
@@ -73,35 +71,16 @@ impl StagedWork {
         repository.memory().staged = staged;
     }
 
-    /// The cached state, if nothing has changed since: git is asked only if that seems so.
+    /// The cached state directly after a look, if no command has run since, the head stands where it was, and no file that
+    /// git showed has changed. Git is not asked whether others have: it would look with an index that an agent may write.
     pub(crate) fn take(
         repository: &Repository,
-        git: Git<'_>,
-        index: &Utf8Path,
-        largest: u64,
-    ) -> Result<Option<Self>, GitError> {
-        let Some(staged) = Self::last(repository, index, largest) else { return Ok(None) };
-        let status = submodules::look(repository, git)?;
-        // Git has read the files again: its answer matches the staged content only if they are still unchanged.
-        let is_same = status == staged.status && staged.looks == ReadStamps::now(repository, &status);
-        Ok(is_same.then_some(staged))
-    }
-
-    /// The same directly after such a look, if no command has run since: git is asked only if the head has moved or
-    /// one of the shown files has changed.
-    pub(crate) fn take_again(
-        repository: &Repository,
-        git: Git<'_>,
         index: &Utf8Path,
         largest: u64,
     ) -> Result<Option<Self>, GitError> {
         match Self::last(repository, index, largest) {
             Some(staged) if staged.status.stands(repository)? => Ok(Some(staged)),
-            Some(staged) => {
-                staged.keep_on(repository);
-                Self::take(repository, git, index, largest)
-            }
-            None => Ok(None),
+            Some(_) | None => Ok(None),
         }
     }
 
@@ -113,9 +92,5 @@ impl StagedWork {
             && staged.person == Index::of(repository).seen()
             && staged.looks == ReadStamps::now(repository, &staged.status);
         is_there.then_some(staged)
-    }
-
-    pub(crate) fn keep_on(self, repository: &Repository) {
-        repository.memory().staged = Some(self);
     }
 }

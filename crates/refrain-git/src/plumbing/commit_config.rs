@@ -10,6 +10,7 @@ use std::sync::PoisonError;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{GitPin, GitPins, PushTarget};
+use refrain_core::text::printable;
 use refrain_files::open_regular;
 use refrain_proc::program::in_path;
 use refrain_proc::tool::Sweeper;
@@ -110,9 +111,15 @@ impl GitSettings {
         let printed = git.bare().output(["config", "--list", "--show-origin", "-z"], &[])?;
         let mut files: BTreeSet<Utf8PathBuf> = usual_files(repository).collect();
         let (mut is_common, mut settings) = (true, Vec::new());
-        let mut fields = printed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let mut fields = printed.split(|byte| *byte == 0);
         while let (Some(origin), Some(entry)) = (fields.next(), fields.next()) {
-            let (key, value) = entry.split_once('\n').unwrap_or((entry.as_ref(), "true"));
+            let (origin, lossy) = (String::from_utf8_lossy(origin), String::from_utf8_lossy(entry));
+            let (key, value) = lossy.split_once('\n').unwrap_or((lossy.as_ref(), "true"));
+            if !entry.starts_with(key.as_bytes()) {
+                // No override could name it.
+                let [key, origin] = [key, &origin].map(|text| printable(text).into_owned());
+                return Err(GitError::OddSetting { key, origin });
+            }
             if let Some(file) = origin.strip_prefix("file:") {
                 let file = repository.root().join(file);
                 files.extend(led_to(repository, &file, (key, value)));

@@ -69,7 +69,12 @@ impl GitSettings {
                 let is_of_references = |pin: &GitPin| pin.name.strip_prefix(HOOKS) == Some(REFERENCE_HOOK);
                 let has_reference_hook = self.pinned_files.iter().any(is_of_references)
                     || self.settings.iter().any(|setting| setting.key.starts_with("hook."));
-                Ok(Overrides { has_filters, has_programs, has_reference_hook, ..told })
+                let fetches = self.settings.iter().any(|setting| {
+                    let key = &setting.key;
+                    key == "extensions.partialclone"
+                        || key.starts_with("remote.") && key.ends_with(".promisor")
+                });
+                Ok(Overrides { has_filters, has_programs, has_reference_hook, fetches, ..told })
             }
         }
     }

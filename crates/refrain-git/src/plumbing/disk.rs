@@ -51,8 +51,12 @@ impl ScratchFolder {
     pub(crate) fn new() -> Result<Self, GitError> {
         // A path that is no text would be no argument of git.
         let parent = Utf8PathBuf::from_path_buf(std::env::temp_dir()).unwrap_or_else(|_| "/tmp".into());
-        let folder = tempfile::Builder::new().prefix("refrain-").tempdir_in(&parent).on("create", &parent)?;
-        let path = Utf8Path::from_path(folder.path()).map(Utf8Path::to_owned).unwrap_or(parent);
+        Self::inside(&parent)
+    }
+
+    pub(crate) fn inside(parent: &Utf8Path) -> Result<Self, GitError> {
+        let folder = tempfile::Builder::new().prefix("refrain-").tempdir_in(parent).on("create", parent)?;
+        let path = Utf8Path::from_path(folder.path()).unwrap_or(parent).to_owned();
         Ok(Self { path, _folder: folder })
     }
 

@@ -4,11 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
-use refrain_proc::program::{folders_outside, in_path_outside};
-use refrain_proc::tool::{Cancel, Sweeper, Tool, ToolOutput};
+use refrain_proc::program::{folders_outside, in_path, in_path_outside};
+use refrain_proc::tool::{Cancel, FileLimits, Sweeper, Tool, ToolOutput, loader};
 
 use crate::error::GitError;
 use crate::plumbing::blocking_file;
@@ -164,6 +164,17 @@ pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsS
     env
 }
 
+/// The programs that git consists of; none if they are not known, as where `git` is a script.
+fn own_programs(env: &[(OsString, OsString)], program: Option<&Path>) -> Option<Vec<PathBuf>> {
+    let program = program.map(Path::to_owned).or_else(|| in_path("git", env))?.canonicalize().ok()?;
+    let prefix = program.parent()?.parent()?;
+    let set = env.iter().rev().find(|(name, _)| name == "GIT_EXEC_PATH").map(|(_, path)| PathBuf::from(path));
+    let usual = ["libexec/git-core", "lib/git-core"].map(|folder| prefix.join(folder));
+    let folders: Vec<_> = set.into_iter().chain(usual).filter(|folder| folder.is_dir()).collect();
+    let loader = loader(&program)?;
+    (!folders.is_empty()).then(|| folders.into_iter().chain([program]).chain(loader).collect())
+}
+
 /// The author of a commit: name, address, and date, as in [`AUTHOR`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Author(pub(crate) [OsString; 3]);
@@ -189,6 +200,8 @@ pub(crate) struct Git<'a> {
     index: Option<&'a Utf8Path>,
     /// The folder of objects, if it is not the repository's, and the file that lists the commits without history in it.
     objects: Option<(&'a Utf8Path, &'a Utf8Path)>,
+    /// The folder that new objects go to, and that of the repository's.
+    new_objects: Option<(&'a Utf8Path, &'a Utf8Path)>,
     /// The git folder to use for a folder without a `.git` of its own.
     git_dir: Option<&'a Utf8Path>,
     cancel: Option<&'a Cancel>,
@@ -196,7 +209,6 @@ pub(crate) struct Git<'a> {
     limit: Option<Duration>,
     guard: Option<&'a dyn Guard>,
     runs_hooks: bool,
-    is_in_sandbox: bool,
     /// No setting of the user is overridden: it is only read.
     is_bare: bool,
     /// It is not ended in the middle.
@@ -215,13 +227,13 @@ impl<'a> Git<'a> {
             env,
             index: None,
             objects: None,
+            new_objects: None,
             git_dir: None,
             limit: None,
             cancel: None,
             author: None,
             guard: None,
             runs_hooks: false,
-            is_in_sandbox: false,
             is_bare: false,
             is_final: false,
             is_offline: false,
@@ -242,12 +254,6 @@ impl<'a> Git<'a> {
     /// The same with the user's hooks, if they equal their pins.
     pub(crate) fn with_hooks(self) -> Self {
         Self { runs_hooks: true, ..self }
-    }
-
-    /// The same in the sandbox of the loop, if it has one: it writes words of the agent into a file that the agent of another
-    /// loop could replace by a link in that moment.
-    pub(crate) fn in_sandbox(self) -> Self {
-        Self { is_in_sandbox: true, ..self }
     }
 
     /// The same, which gets no missing objects from a remote.
@@ -280,7 +286,12 @@ impl<'a> Git<'a> {
 
     /// The same with the objects in this folder alone, and a file that lists the commits without history.
     pub(crate) fn with_objects(self, folder: &'a Utf8Path, shallow: &'a Utf8Path) -> Self {
-        Self { objects: Some((folder, shallow)), ..self }
+        Self { objects: Some((folder, shallow)), new_objects: None, ..self }
+    }
+
+    /// The same, with a folder for new objects, and that of the repository's.
+    pub(crate) fn with_new_objects(self, folders: Option<(&'a Utf8Path, &'a Utf8Path)>) -> Self {
+        Self { new_objects: folders, ..self }
     }
 
     /// The same for commits with this author; the user's own identity if none.
@@ -312,7 +323,7 @@ impl<'a> Git<'a> {
             Some(guard) => (guard.program().map(Path::to_owned), guard.path().cloned()),
             None => (program(self.env, &[self.dir]), path_outside(self.env, &[self.dir])),
         };
-        let mut tool = Tool::new("git", self.dir.as_std_path()).env(self.env).at(program);
+        let mut tool = Tool::new("git", self.dir.as_std_path()).env(self.env).at(program.clone());
         let mut overrides = match self.guard {
             Some(guard) => guard.overrides(self)?,
             None => Overrides::default(),
@@ -360,21 +371,27 @@ impl<'a> Git<'a> {
         if let Some(limit) = limit {
             tool = tool.limit(limit).bounded(!runs_programs);
         }
-        let is_asked = |sweeper: &&Sweeper| sweeper.confinement.is_some() && self.is_in_sandbox;
-        let sweeper = self.guard.and_then(Guard::sweeper);
-        let sweeper = sweeper.filter(|sweeper| runs_programs || is_asked(sweeper));
+        let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs_programs);
         // A push needs the user's logins, and a signature the user's keys: neither runs what an agent can change.
         let is_confined = !is_one_of(TALKING) && command_of(&args) != Some("commit-tree");
-        let written = if runs_programs { Vec::new() } else { self.written(&args) };
+        let runs_programs =
+            runs_programs || overrides.fetches && !overrides.variables.contains(&NO_LAZY_FETCH);
+        let limits = if runs_programs { None } else { self.file_limits(&args, program.as_deref()) };
         let tool = tool.args(args).input(input).cancel(self.cancel).outlasting_signals(self.is_final);
-        let mut tool = tool.swept_by(sweeper).confined(is_confined).writing_only(written);
+        let mut tool = tool.swept_by(sweeper).confined(is_confined).held_to(limits);
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }
         let (objects, shallow) = self.objects.unzip();
+        // A sandbox reads only what the agent reads, and does not write that folder.
+        let is_of_sandbox = overrides.has_filters
+            && self.guard.and_then(Guard::sweeper).is_some_and(|sweeper| sweeper.confinement.is_some());
+        let (new, old) = self.new_objects.filter(|_| !is_of_sandbox).unzip();
+        let old = old.map(|folder| Utf8PathBuf::from(format!("{folder:?}")));
         let of_this_run = [
             ("GIT_INDEX_FILE", self.index),
-            ("GIT_OBJECT_DIRECTORY", objects),
+            ("GIT_OBJECT_DIRECTORY", objects.or(new)),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", old.as_deref()),
             ("GIT_SHALLOW_FILE", shallow),
         ];
         let of_this_run = of_this_run.into_iter().filter_map(|(name, path)| Some((name, path?)));
@@ -383,21 +400,25 @@ impl<'a> Git<'a> {
         Ok(author.fold(tool, |tool, (name, value)| tool.with(name, value)))
     }
 
-    /// The folders that it writes in a known repository, if it runs no program of the user. An agent that writes the git
-    /// folder can put links there.
-    fn written(self, args: &[OsString]) -> Vec<PathBuf> {
-        let Some([common, own]) = self.guard.map(Guard::git_folders) else { return Vec::new() };
+    /// The limits of a git in a known repository, if it runs no program of the user: an agent that writes the git folder can
+    /// put links there, and programs into a configuration that was read before.
+    fn file_limits(self, args: &[OsString], program: Option<&Path>) -> Option<FileLimits> {
+        let [common, own] = self.guard.map(Guard::git_folders)?;
         // An agent can replace a folder in the git folder.
         let own =
             [Some(own), self.git_dir].into_iter().flatten().filter(|folder| !folder.starts_with(common));
         let index = self.index.and_then(Utf8Path::parent);
-        let objects = self.objects.map(|(folder, _)| folder);
+        let objects = self.objects.or(self.new_objects).map(|(folder, _)| folder);
         let all = [common, self.dir].into_iter().chain(own).chain(index).chain(objects);
         // A worktree that git makes or removes.
         let worktree = (command_of(args) == Some("worktree")).then_some(args).into_iter().flatten();
         let worktree = worktree.map(Path::new).filter(|path| path.is_absolute());
         let around = worktree.filter_map(|path| path.ancestors().skip(1).find(|above| above.is_dir()));
-        all.map(|folder| folder.as_std_path().to_owned()).chain(around.map(Path::to_owned)).collect()
+        let written = all.map(|folder| folder.as_std_path().to_owned()).chain(around.map(Path::to_owned));
+        Some(FileLimits {
+            written: written.collect(),
+            run: own_programs(self.env, program).unwrap_or_default(),
+        })
     }
 
     /// What git printed.

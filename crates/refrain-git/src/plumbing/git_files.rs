@@ -61,8 +61,8 @@ const WRITTEN: [&str; 8] =
     ["index", "HEAD", "objects", "refs", "packed-refs", "logs", "logs/HEAD", "COMMIT_EDITMSG"];
 
 /// Refuses a git folder in which git would write where a link leads. What an agent in a sandbox made is removed after it; this
-/// is for another loop whose agent runs, and names the link. [`Tool::writing_only`](refrain_proc::tool::Tool::writing_only)
-/// holds git to it, too, when an agent makes the link a moment later.
+/// is for another loop whose agent runs, and names the link. [`FileLimits`](refrain_proc::tool::FileLimits)
+/// hold git to it, too, when an agent makes the link a moment later.
 pub(crate) fn check_links(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), GitError> {
     let head = text(&git_dir.join("HEAD")).unwrap_or_default();
     let branch = head.strip_prefix("ref: ").map(str::trim_end).unwrap_or_default();

@@ -92,6 +92,8 @@ pub(crate) struct Overrides {
     pub(crate) has_filters: bool,
     pub(crate) has_programs: bool,
     pub(crate) has_reference_hook: bool,
+    /// Whether git gets objects from a remote while it reads.
+    pub(crate) fetches: bool,
 }
 
 impl Overrides {

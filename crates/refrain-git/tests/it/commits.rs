@@ -35,7 +35,7 @@ fn changes_of_the_loop_are_committed_and_those_of_the_person_are_not() {
     let message = place.git(&["log", "-1", "--format=%an <%ae>%n%B"]);
     let trailers = "Refrain-Loop: the-loop\nRefrain-Iteration: 1";
     assert_eq!(message.trim(), format!("Test <test@localhost>\nloop: iteration 1\n\n{trailers}"));
-    assert!(place.git(&["reflog", "-1"]).contains("commit: loop: iteration 1"));
+    assert!(place.git(&["reflog", "-1"]).contains("commit: refrain the-loop, iteration 1"));
 
     let again = place.commit_since(&base, Some(&commit), 2).unwrap();
     assert_eq!(skipped(&again), SkipReason::Nothing);

@@ -1,8 +1,13 @@
 //! A look directly after another need not be repeated; changes in between are never committed unseen, nor to a branch
 //! that the user has left.
 
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, UNIX_EPOCH};
+
 use refrain_core::git::{Base, CommitReport, CommitResult, Oid, SkipReason};
-use refrain_git::{CommitRequest, Repository, TreeRequest};
+use refrain_git::{CommitRequest, ExactnessRequest, Repository, TreeRequest};
 use rstest::rstest;
 
 use crate::place::{TestRepository, id, made, skipped};
@@ -76,6 +81,63 @@ fn a_file_that_was_written_again_is_committed_as_it_is() {
     made(&commit(&place, &repository, &base));
     assert_ne!(place.git(&["rev-parse", "HEAD^{tree}"]), told.as_str());
     assert!(place.status().is_empty());
+}
+
+/// Git compares the times of files by the second, and an agent sets one of them.
+#[test]
+fn a_change_that_git_does_not_see_is_no_part_of_a_claim() {
+    let place = TestRepository::new();
+    let file = place.path("src/a.rs");
+    let old = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let write = |text: &str| {
+        let mut file = OpenOptions::new().write(true).open(&file).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file.set_modified(old).unwrap();
+        file.metadata().unwrap().ctime()
+    };
+    let size = usize::try_from(fs::metadata(&file).unwrap().len()).unwrap();
+    let repository = place.repository();
+    let base = repository.survey().unwrap();
+    let told = loop {
+        let before = write(&"x".repeat(size));
+        let told = tree(&place, &repository, &base);
+        if write(&"y".repeat(size)) == before {
+            break told;
+        }
+    };
+    if tree(&place, &repository, &base) == told {
+        let entries = repository.new_entries(base.head.as_ref(), &told).unwrap();
+        let request = ExactnessRequest { entries: &entries, since: None, omitted: &[], cancel: None };
+        let unlike = repository.unlike_checkout(request).unwrap();
+        assert_eq!(unlike.iter().map(ToString::to_string).collect::<Vec<_>>(), ["src/a.rs"]);
+    }
+}
+
+/// An agent may write the index of its worktree: here, that a file is not changed.
+#[test]
+fn an_index_of_the_agent_does_not_hide_a_change_from_the_proof() {
+    let place = TestRepository::new();
+    let (repository, base, told) = proven(&place);
+    place.write("src/b.rs", "fn b() { hidden() }\n");
+    place.git(&["update-index", "--assume-unchanged", "src/b.rs"]);
+    place.git(&["update-index", "--no-assume-unchanged", "src/b.rs"]);
+    assert_ne!(tree(&place, &repository, &base), told);
+}
+
+/// An agent at work reads what the repository has, and can lead git to a file that it must not read.
+#[test]
+fn a_look_with_private_objects_leaves_none_in_the_repository() {
+    let place = TestRepository::new();
+    let objects = || place.git(&["cat-file", "--batch-check", "--batch-all-objects"]);
+    place.write("src/a.rs", "fn a() { secret() }\n");
+    let before = objects();
+    let repository = place.repository().with_private_objects(place.top()).unwrap();
+    let base = repository.survey().unwrap();
+    fs::create_dir_all(place.top().join("loop")).unwrap();
+    let told = tree(&place, &repository, &Base { dirty: Vec::new(), ..base.clone() });
+    let changes = repository.changes(base.head.as_ref(), &told).unwrap();
+    assert!(changes.diff.contains("secret"), "{changes:?}");
+    assert_eq!(objects(), before);
 }
 
 #[rstest]

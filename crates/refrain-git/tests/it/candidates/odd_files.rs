@@ -150,6 +150,26 @@ fn a_submodule_is_committed_by_its_commit_alone() {
     assert!(place.status().is_empty());
 }
 
+/// No setting of Refrain's could replace one whose name is not UTF-8.
+#[test]
+fn a_filter_in_a_submodule_with_a_name_of_other_bytes_is_refused_and_not_run() {
+    let place = TestRepository::new();
+    place.git(&["clone", "-q", ".", "../other"]);
+    place.git(&["submodule", "--quiet", "add", "../other", "sub"]);
+    place.git(&["commit", "-qm", "Add a submodule"]);
+    let base = place.survey();
+    let config = place.git_path("modules/sub/config");
+    let ran = place.path("ran");
+    let filter =
+        [b"[filter \"\xff\"]\n\tclean = \"touch ".as_slice(), ran.as_os_str().as_bytes(), b"; cat\"\n"];
+    place.write_at(&config, [fs::read(&config).unwrap(), filter.concat()].concat());
+    place.write_at(place.git_path("modules/sub/info/attributes"), b"* filter=\xff\n");
+    place.write("sub/README.md", "inside\n");
+    let error = place.try_commit(&base, 1).unwrap_err().to_string();
+    assert!(error.contains("is not UTF-8; rename or remove it"), "{error}");
+    assert!(!ran.exists());
+}
+
 #[test]
 fn files_outside_a_sparse_checkout_are_not_taken_as_deleted() {
     let place = TestRepository::new();
