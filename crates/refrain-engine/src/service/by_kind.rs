@@ -151,7 +151,7 @@ impl Service {
     }
 
     /// The specification of a loop, or of each loop of a plan.
-    pub(crate) fn spec_of(&self, id: &LoopId) -> Result<Spec, EngineError> {
+    pub fn spec_of(&self, id: &LoopId) -> Result<Spec, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(found) => journal::read(&found.dir)?.state.spec,
             ByKind::Plan(dir) => *journal::read_as::<PlanState>(&dir)?.state.spec.each,

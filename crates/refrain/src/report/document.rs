@@ -18,10 +18,10 @@ pub(crate) struct Document {
     pub(crate) sections: Vec<Section>,
 }
 
-/// The document of a report; `clock` formats times.
-pub(crate) fn document(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Document {
+/// The document of a report; `sandbox` describes the one of its agent and gates, `clock` formats times.
+pub(crate) fn document(report: &Report, sandbox: &str, clock: &dyn Fn(Timestamp) -> String) -> Document {
     let sections = [
-        summary(report, clock),
+        summary(report, sandbox, clock),
         Section::new("What was asked").quote("The prompt", &report.asked.prompt, false),
         protected(report),
         claim(report, clock),
@@ -59,7 +59,7 @@ pub(super) fn verdict_on(status: StatusWord, verified: Option<bool>, more: &str)
     Cell::new(tone, format!("{}, {label}{more}", status.as_str()))
 }
 
-fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
+fn summary(report: &Report, sandbox: &str, clock: &dyn Fn(Timestamp) -> String) -> Section {
     let asked = &report.asked;
     let branch = asked.branch.as_ref().map_or_else(String::new, |branch| format!(", branch {branch}"));
     let refrain = match &report.refrain {
@@ -80,6 +80,7 @@ fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     ];
     facts.extend(report.agents.iter().map(|agent| ("agent", Cell::plain(who(agent)))));
     facts.extend([
+        ("sandbox", Cell::plain(sandbox)),
         ("refrain", Cell::plain(refrain)),
         (
             "until",
