@@ -404,7 +404,10 @@ mod tests {
     )]
     #[case::with_dotted_keys("start.agent = \"x\"\nstart.model = \"y\"", Some("start.model = \"y\""))]
     #[case::in_an_inline_table("start = { agent = \"x\" }\n[git]\n", Some("[git]\n"))]
-    #[case::of_several_lines("[start]\nagent = \"\"\"\nx\"\"\"\nmodel = \"y\"\n", Some("[start]\nmodel = \"y\"\n"))]
+    #[case::of_several_lines(
+        "[start]\nagent = \"\"\"\nx\"\"\"\nmodel = \"y\"\n",
+        Some("[start]\nmodel = \"y\"\n")
+    )]
     #[case::beside_another_in_its_line("start = { agent = \"x\", model = \"y\" }\n", None)]
     fn a_key_is_removed_and_all_else_stays(#[case] old: &str, #[case] new: Option<&str>) {
         let path = ["start".to_owned(), "agent".to_owned()];

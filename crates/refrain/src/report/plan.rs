@@ -17,7 +17,8 @@ pub(crate) fn plan_document(
     sandbox: &str,
     clock: &dyn Fn(Timestamp) -> String,
 ) -> Document {
-    let sections = [summary(view, sandbox, clock), tasks(view, loops), waves(view, clock), open(view), evidence(view)];
+    let sections =
+        [summary(view, sandbox, clock), tasks(view, loops), waves(view, clock), open(view), evidence(view)];
     Document {
         title: format!("Report on plan {}", view.id),
         verdict: verdict_on(view.status, view.verified, ""),

@@ -1,8 +1,8 @@
 //! Words that name the sender of a request, and what the agent or its program said.
 
+use crate::LoopId;
 use crate::event::Asker;
 use crate::r#loop::LoopState;
-use crate::LoopId;
 use crate::plan::{TaskId, TaskRef};
 use crate::text::{printable, squeeze};
 
