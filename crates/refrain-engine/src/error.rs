@@ -109,7 +109,7 @@ pub enum EngineError {
     Unpublishable(String),
     #[error("another runner{} drives {id}", .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Driven { id: LoopId, pid: Option<i32> },
-    #[error("you did not start {id}: {why}")]
+    #[error("{id} was not started with a key that you trust: {why}")]
     Foreign { id: LoopId, why: Objection },
     #[error("a loop may be started inside a loop, but not inside that one again")]
     TooDeep,

@@ -76,6 +76,7 @@ pub use refrain_store::catalog::{Brief, Detail};
 pub use refrain_store::journal::{Mark, Unreplicated, Witness};
 pub use refrain_store::memory::{JudgeCalls, MemoryError, MemoryFilter};
 pub use refrain_store::outbox::slack::{Delivery, Pending, StopRequest, Talk};
+pub use refrain_store::project::archive::id_of as id_of_archived;
 pub use refrain_store::project::layout::AttemptDir;
 pub use refrain_store::{DiskError, JournalError, Project, config, create, tasks, write_atomic};
 pub use service::by_kind::{ByKind, PlanReport};

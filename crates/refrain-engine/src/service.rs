@@ -47,6 +47,8 @@ pub struct Service {
     pub(crate) trusts_once: bool,
     /// If its loops are copies of those that a git remote has: where the copy that it was opened for comes from.
     pub(crate) copy: Option<RemoteCopy>,
+    /// The archived loop that it was opened for, if another loop or plan has its id.
+    pub(crate) archived: Option<LoopDir>,
     pub(crate) known: KnownLoops,
 }
 
@@ -64,6 +66,7 @@ impl Service {
             host,
             trusts_once: false,
             copy: None,
+            archived: None,
             known: KnownLoops::default(),
         })
     }
@@ -78,6 +81,11 @@ impl Service {
     #[must_use]
     pub fn trusting(self, once: bool) -> Self {
         Self { trusts_once: once, ..self }
+    }
+
+    /// The name of the folder of the archived loop that it reads, if its id reaches another.
+    pub fn archived_folder(&self) -> Option<&str> {
+        self.archived.as_ref()?.0.file_name()
     }
 
     /// Whether [`Service::trusting`] said so.
@@ -117,6 +125,9 @@ impl Service {
 
     /// The folder of a loop, in the archive too.
     pub fn locate(&self, id: &LoopId) -> Result<LoopLocation, EngineError> {
+        if let Some(dir) = self.archived.as_ref().filter(|dir| archive::is_folder_of(dir, id)) {
+            return Ok(LoopLocation { dir: dir.clone(), archived: true });
+        }
         let dir = self.project.loop_dir(id);
         if dir.exists() {
             return Ok(LoopLocation { dir, archived: false });
@@ -163,7 +174,9 @@ impl Service {
                 Status { caps: caps.unwrap_or_default(), ..look(dir, &state) }
             }
         };
-        Ok((state, status))
+        // What it needs names the loop by its id.
+        let needs = status.needs.filter(|_| self.archived.is_none());
+        Ok((state, Status { needs, ..status }))
     }
 
     /// What is known of the processes of a loop: of one on another machine, nothing.

@@ -13,6 +13,12 @@ pub fn set_config(context: &Context, key: &str, value: &str) -> Result<Utf8PathB
     Ok(edit::set(&context.host.config_home, &config_key(key)?, value)?)
 }
 
+/// Removes the key; returns the path of the file, none if it does not have the key.
+pub fn unset_config(context: &Context, key: &str) -> Result<Option<Utf8PathBuf>, RequestError> {
+    context.check(Action::Configure)?;
+    Ok(edit::unset(&context.host.config_home, &config_key(key)?)?)
+}
+
 impl From<KeyError> for RequestError {
     fn from(error: KeyError) -> Self {
         match error {

@@ -7,6 +7,8 @@ mod statement;
 
 use jiff::Timestamp;
 
+pub(super) use self::block::ASKS;
+pub use self::statement::tell_task;
 pub(super) use self::statement::{asked_by, by_person, gates_ran};
 use self::statement::{needed, tell};
 use super::loop_parts::publication;

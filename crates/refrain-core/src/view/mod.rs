@@ -33,7 +33,7 @@ use crate::signature::Remedy;
 use crate::spec::{AgentKind, Limits, Millis};
 use crate::text::squeeze;
 
-pub use explanation::blocked;
+pub use explanation::{blocked, tell_task};
 pub use group::Group;
 pub use loop_parts::approval::{Approval, ApprovalWord};
 pub use loop_parts::damage::{DamagedRow, DamagedWord};

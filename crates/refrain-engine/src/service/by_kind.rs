@@ -44,13 +44,23 @@ impl Service {
     /// The loop or the plan of this id, the archive included.
     pub fn find(&self, id: &LoopId) -> Result<ByKind<LoopLocation, LoopDir>, EngineError> {
         let dir = self.project.plan_dir(id);
-        if dir.exists() {
+        if self.archived.is_none() && dir.exists() {
             return Ok(ByKind::Plan(dir));
         }
         match (self.locate(id), archive::find_plan(&self.project, id)) {
             (Err(EngineError::NoLoop { .. }), Some(archived)) => Ok(ByKind::Plan(archived)),
             (located, _) => located.map(ByKind::Loop),
         }
+    }
+
+    /// The same, to read the archived loop in the folder of this name, whatever its id reaches; none if it is not there.
+    pub fn reading_archived(&self, id: &LoopId, folder: &str) -> Option<Self> {
+        let dir = LoopDir(self.project.archive().join(folder));
+        if !dir.0.is_dir() {
+            return None;
+        }
+        let is_reached = matches!(self.find(id), Ok(ByKind::Loop(found)) if found.dir == dir);
+        Some(Self { archived: Some(dir).filter(|_| !is_reached), ..self.clone() })
     }
 
     pub fn standing(&self, id: &LoopId) -> Result<ByKind<Status, PlanStatus>, EngineError> {
@@ -151,7 +161,7 @@ impl Service {
     }
 
     /// The specification of a loop, or of each loop of a plan.
-    pub(crate) fn spec_of(&self, id: &LoopId) -> Result<Spec, EngineError> {
+    pub fn spec_of(&self, id: &LoopId) -> Result<Spec, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(found) => journal::read(&found.dir)?.state.spec,
             ByKind::Plan(dir) => *journal::read_as::<PlanState>(&dir)?.state.spec.each,

@@ -2,6 +2,7 @@
 //! that have stopped; the states of the others are read anew.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
@@ -9,7 +10,7 @@ use refrain_core::agent::Usd;
 use refrain_core::view::usage::Tally;
 use refrain_core::view::{self, DamagedRow, Kind, Status};
 use refrain_core::{LoopId, LoopState};
-use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder};
+use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder, Stamp};
 use refrain_store::project::{archive, projects};
 use refrain_store::{JournalError, Project};
 
@@ -129,6 +130,23 @@ impl Service {
         all.extend(self.plan_rows(&plans));
         all.retain(|row| plan_of(row).is_none());
         Ok(sorted(all))
+    }
+
+    /// The names of the folders of those of these archived loops that their ids do not reach, by their places in the list.
+    pub fn hidden_folders(&self, rows: &[ListEntry]) -> HashMap<usize, String> {
+        let folders = archive::by_id(&self.project);
+        let hidden = |(place, row): (usize, &ListEntry)| {
+            let ListEntry::Loop(brief) = row else { return None };
+            let (dirs, stamp) = (folders.get(&brief.id)?, brief.stamp?);
+            let is_free =
+                !self.project.loop_dir(&brief.id).exists() && !self.project.plan_dir(&brief.id).exists();
+            if is_free && dirs.len() == 1 {
+                return None;
+            }
+            let own = dirs.iter().find(|dir| Stamp::at(&dir.journal()) == Some(stamp))?;
+            (!is_free || dirs.last() != Some(own)).then(|| Some((place, own.0.file_name()?.to_owned())))?
+        };
+        rows.iter().enumerate().filter_map(hidden).collect()
     }
 
     /// The rows of what was found of the project, and those of its plans; the loops of tasks are none.

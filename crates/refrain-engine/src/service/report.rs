@@ -220,7 +220,7 @@ impl Case {
             entries.and_then(|entries| repository.local_commits(&entries, true).ok()).unwrap_or_default();
         checks.extend(submodules.into_iter().map(|LocalCommit { path, commit }| {
             let which = format!("its {path} at {}", commit.short());
-            let why = "it is a commit of a repository of its own, and no remote is known here to have it";
+            let why = "it is a commit of a submodule, and this clone knows no remote that has it";
             Check::unchecked(Subject::Tree, which, why)
         }));
         let commits = trail.commits.iter();

@@ -26,6 +26,10 @@ pub(super) struct Failure {
     #[serde(skip)]
     #[schemars(skip)]
     pub(super) parameter: Option<&'static str>,
+    /// The error with the labels of the start form.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) on_form: String,
 }
 
 /// A failure, as a page.
@@ -55,7 +59,8 @@ impl Failure {
     pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         let code = CODES.iter().find(|(known, _)| *known == status.as_u16());
         let code = code.map_or("failed", |(_, code)| code);
-        Self { error: error.into(), code, status, parameter: None }
+        let error = error.into();
+        Self { on_form: error.clone(), error, code, status, parameter: None }
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -100,7 +105,7 @@ impl From<Refusal> for Failure {
             RefusalKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let error = refusal.without_tools();
-        Self { parameter: refusal.parameter(), ..Self::new(status, error) }
+        Self { parameter: refusal.parameter(), on_form: refusal.on_form(), ..Self::new(status, error) }
     }
 }
 

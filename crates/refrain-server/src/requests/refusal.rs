@@ -9,6 +9,8 @@ use refrain_engine::{EngineError, chain};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     text: String,
+    /// The same with the labels of the start form in place of the names of parameters, if it names any.
+    labelled: Option<String>,
     /// What to type next on a command line.
     commands: Vec<String>,
     /// The same for an agent that calls tools.
@@ -36,7 +38,14 @@ impl Refusal {
     }
 
     pub(crate) fn of(kind: RefusalKind, text: impl AsRef<str>) -> Self {
-        Self { text: one_line(text.as_ref()), commands: Vec::new(), tools: None, kind, parameter: None }
+        Self {
+            text: one_line(text.as_ref()),
+            labelled: None,
+            commands: Vec::new(),
+            tools: None,
+            kind,
+            parameter: None,
+        }
     }
 
     /// Names the tool, or its parameter, that helps.
@@ -47,6 +56,12 @@ impl Refusal {
     /// The error where no tools are called: the browser, and programs that use the API.
     pub(crate) fn without_tools(&self) -> String {
         Self { tools: None, ..self.clone() }.to_string()
+    }
+
+    /// The same on the page with the start form.
+    pub(crate) fn on_form(&self) -> String {
+        let text = self.labelled.clone().unwrap_or_else(|| self.text.clone());
+        Self { text, ..self.clone() }.without_tools()
     }
 
     /// The error alone, for a surface that has words of its own for what to do next.
@@ -121,11 +136,36 @@ impl From<RequestError> for Refusal {
             _ => RefusalKind::Conflict,
         };
         let parameter = error.options().find_map(remote::parameter);
-        let (message, hints) = error.parts_with(remote::parameter);
-        let (commands, more): (Vec<_>, Vec<_>) =
-            hints.into_iter().partition(|hint| hint.contains("refrain "));
-        let text = std::iter::once(message).chain(more).collect::<Vec<_>>().join("; ");
+        let (text, commands) = worded(&error, remote::parameter);
+        let (labelled, _) = worded(&error, |option| remote::parameter(option).map(label));
         let commands = commands.iter().map(|hint| one_line(hint)).collect();
-        Self { parameter, commands, ..Self::of(kind, text) }
+        Self { parameter, commands, labelled: Some(one_line(&labelled)), ..Self::of(kind, text) }
+    }
+}
+
+/// The error with these names for the options that it names, and the commands to type next.
+fn worded(error: &RequestError, name: impl Fn(&str) -> Option<&'static str>) -> (String, Vec<String>) {
+    let (message, hints) = error.parts_with(name);
+    let (commands, more): (Vec<_>, Vec<_>) = hints.into_iter().partition(|hint| hint.contains("refrain "));
+    (std::iter::once(message).chain(more).collect::<Vec<_>>().join("; "), commands)
+}
+
+/// The label of a parameter on the start form; its name if the form does not have it.
+fn label(parameter: &'static str) -> &'static str {
+    match parameter {
+        "agent" => "Agent",
+        "allow_missing_gates" => "\"Start although the program of a gate is missing\"",
+        "command" => "Command",
+        "gates" => "Gates",
+        "goal" => "Goal",
+        "max_cost_usd" => "Dollars",
+        "max_iterations" => "Iterations",
+        "max_tick_duration_minutes" => "\"Minutes of one iteration\"",
+        "model" => "Model",
+        "name" => "Name",
+        "place" => "\"Where it works\"",
+        "require_approval" => "\"Require my approval before it finishes\"",
+        "workspace" => "Project",
+        other => other,
     }
 }

@@ -29,7 +29,7 @@ impl Stamp {
     }
 
     /// That of a file; none if there is none.
-    pub(super) fn at(path: &Utf8Path) -> Option<Self> {
+    pub fn at(path: &Utf8Path) -> Option<Self> {
         Self::from_stat(&stat(path.as_str()).ok()?)
     }
 

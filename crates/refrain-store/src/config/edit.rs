@@ -13,7 +13,7 @@ use super::show::Entry;
 use crate::disk::atomic::{create, make_dir, replace_atomic};
 use crate::{DiskError, OnPath};
 
-/// Why a key cannot be read or set.
+/// Why a key cannot be read, set or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     #[error("{0}")]
@@ -22,7 +22,7 @@ pub enum KeyError {
     Value(String),
     /// The file holds the key in a form that is not changed here.
     #[error(
-        "{0}: this key cannot be set without rewriting the file; accepted: an editor: refrain config edit"
+        "{0}: this key cannot be changed without rewriting the file; accepted: an editor: refrain config edit"
     )]
     Form(Utf8PathBuf),
     #[error("{0} was changed meanwhile; nothing was written, try again")]
@@ -124,6 +124,29 @@ pub fn set(config_home: &Utf8Path, path: &KeyPath, text: &str) -> Result<Utf8Pat
             false => Err(KeyError::Changed(place)),
         };
     }
+    replace(config_home, place, old, &new)
+}
+
+/// Removes a key of the user's file. Returns its path; none if the file does not have the key.
+/// Errors: [`KeyError`]; the file is then as it was.
+pub fn unset(config_home: &Utf8Path, path: &KeyPath) -> Result<Option<Utf8PathBuf>, KeyError> {
+    let Some(file) = user_file(config_home)? else { return Ok(None) };
+    let Some(span) = value_span(&file.text, &path.0) else {
+        file.parse()?;
+        return Ok(None);
+    };
+    let new = without(&file.text, &path.0, span).ok_or_else(|| KeyError::Form(file.path.clone()))?;
+    (ConfigFile { text: new.clone(), ..file.clone() }).parse()?;
+    replace(config_home, user_place(config_home), &file.text, &new).map(Some)
+}
+
+/// Replaces the text of the user's file, which is still the old one.
+fn replace(
+    config_home: &Utf8Path,
+    place: Utf8PathBuf,
+    old: &str,
+    new: &str,
+) -> Result<Utf8PathBuf, KeyError> {
     // The user may keep the file elsewhere, and link to it.
     let target = place.canonicalize_utf8().on("look at", &place)?;
     let is_current = || matches!(user_file(config_home), Ok(Some(now)) if now.text == old);
@@ -194,6 +217,33 @@ fn with(old: &str, path: &[String], value: &toml::Value) -> Option<String> {
     ];
     let is_it = |text: &String| toml::from_str::<toml::Table>(text).is_ok_and(|found| found == wanted);
     edits.into_iter().flatten().find(is_it)
+}
+
+/// The text without the lines of the value at the path; none if they hold more.
+fn without(old: &str, path: &[String], value: std::ops::Range<usize>) -> Option<String> {
+    let mut wanted: toml::Table = toml::from_str(old).ok()?;
+    take(&mut wanted, path);
+    let begin = old[..value.start].rfind('\n').map_or(0, |at| at + 1);
+    let end = old[value.end..].find('\n').map_or(old.len(), |at| value.end + at + 1);
+    let new = format!("{}{}", &old[..begin], &old[end..]);
+    let mut found: toml::Table = toml::from_str(&new).ok()?;
+    // The header of its table may stay, without a key below it.
+    take(&mut found, path);
+    (found == wanted).then_some(new)
+}
+
+/// Takes the key away, and each table that is empty then.
+fn take(table: &mut toml::Table, path: &[String]) {
+    let Some((name, rest)) = path.split_first() else { return };
+    if let Some(toml::Value::Table(below)) = table.get_mut(name)
+        && !rest.is_empty()
+    {
+        take(below, rest);
+        if !below.is_empty() {
+            return;
+        }
+    }
+    table.remove(name);
 }
 
 fn put(table: &mut toml::Table, path: &[String], value: &toml::Value) -> Option<()> {
@@ -344,6 +394,25 @@ mod tests {
         assert!(refused.contains("config.toml:2: start.max-iterations: \"x\""), "{refused}");
         assert_eq!(set("start.max-iterations", "3"), Ok(place.clone()));
         assert_eq!(set("start.agent", "claude"), Ok(place));
+    }
+
+    #[rstest]
+    #[case::the_only_one("[start]\nagent = \"x\" # mine\n", Some("[start]\n"))]
+    #[case::beside_others(
+        "# Mine.\n[start]\nmodel = \"y\"\nagent = 'x'\n\n[git]\n",
+        Some("# Mine.\n[start]\nmodel = \"y\"\n\n[git]\n")
+    )]
+    #[case::with_dotted_keys("start.agent = \"x\"\nstart.model = \"y\"", Some("start.model = \"y\""))]
+    #[case::in_an_inline_table("start = { agent = \"x\" }\n[git]\n", Some("[git]\n"))]
+    #[case::of_several_lines(
+        "[start]\nagent = \"\"\"\nx\"\"\"\nmodel = \"y\"\n",
+        Some("[start]\nmodel = \"y\"\n")
+    )]
+    #[case::beside_another_in_its_line("start = { agent = \"x\", model = \"y\" }\n", None)]
+    fn a_key_is_removed_and_all_else_stays(#[case] old: &str, #[case] new: Option<&str>) {
+        let path = ["start".to_owned(), "agent".to_owned()];
+        let span = value_span(old, &path).unwrap();
+        assert_eq!(without(old, &path, span).as_deref(), new);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Loops and plans that were put aside: their folders, renamed. They can still be read, and a loop comes back when it is
 //! resumed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -61,8 +61,32 @@ fn latest(archive: Utf8PathBuf, id: &LoopId) -> Option<LoopDir> {
         .max_by(|a, b| a.0.cmp(&b.0))
 }
 
+/// The folders of all archived loops by their ids, of each the latest last.
+pub fn by_id(project: &Project) -> BTreeMap<LoopId, Vec<LoopDir>> {
+    let mut all: BTreeMap<LoopId, Vec<LoopDir>> = BTreeMap::new();
+    for entry in project.archive().read_dir_utf8().into_iter().flatten().flatten() {
+        if let Some(id) = id_of(entry.file_name()) {
+            all.entry(id).or_default().push(LoopDir(entry.path().to_owned()));
+        }
+    }
+    all.values_mut().for_each(|dirs| dirs.sort_by(|a, b| a.0.cmp(&b.0)));
+    all
+}
+
+/// The id in the name of an archived folder: `a` in `a-2026-11-21T17-30-00Z` and `a-2026-11-21T17-30-00Z-1`. No id has such a
+/// time in it.
+pub fn id_of(name: &str) -> Option<LoopId> {
+    let at = (0..name.len()).find(|at| name.get(*at..*at + STAMP_LENGTH).and_then(stamp).is_some())?;
+    let number = name.get(at + STAMP_LENGTH..)?;
+    let is_numbered = number.strip_prefix('-').is_some_and(|number| number.parse::<u32>().is_ok());
+    if !number.is_empty() && !is_numbered {
+        return None;
+    }
+    name.get(..at)?.strip_suffix('-')?.parse().ok()
+}
+
 /// Whether the folder of a loop or plan has its name, as it has where it was made and in the archive.
-pub(crate) fn is_folder_of(dir: &LoopDir, id: &LoopId) -> bool {
+pub fn is_folder_of(dir: &LoopDir, id: &LoopId) -> bool {
     dir.0.file_name().is_some_and(|name| name == id.as_str() || is_archived_as(name, id))
 }
 
@@ -75,14 +99,7 @@ fn is_archived_as(name: &str, id: &LoopId) -> bool {
 /// The names of all archived plans.
 pub fn plan_ids(project: &Project) -> BTreeSet<LoopId> {
     let entries = project.plan_archive().read_dir_utf8().into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let at =
-                (0..name.len()).find(|at| name.get(*at..*at + STAMP_LENGTH).and_then(stamp).is_some())?;
-            name.get(..at)?.strip_suffix('-')?.parse().ok()
-        })
-        .collect()
+    entries.filter_map(|entry| id_of(entry.file_name())).collect()
 }
 
 /// The archived loops that ended before this time, in seconds.
@@ -153,6 +170,17 @@ mod tests {
         let found = dirs_before(&project, at.as_second());
         assert_eq!(found, [LoopDir(project.archive().join("a-2026-11-21T17-30-00Z"))]);
         assert_eq!(dirs_before(&project, i64::MAX).len(), 2);
+        let ids: Vec<_> = by_id(&project).into_keys().map(|id| id.to_string()).collect();
+        assert_eq!(ids, ["a", "b-x"]);
+        for name in [
+            "a",
+            "a-2026-11-21t17-30-00z",
+            "a-2026-11-21T17-30-00Z/../b",
+            "a-2026-11-21T17-30-00Z-x",
+            "../a-2026-11-21T17-30-00Z",
+        ] {
+            assert_eq!(id_of(name), None, "{name}");
+        }
         let output = output(&found[0]).unwrap();
         remove_output(&project, &root).unwrap();
         assert!(root.is_dir(), "only the output of an archived loop is removed");

@@ -117,9 +117,9 @@ fn line(
             let held = next.and_then(|task| held(state, task, refused.as_deref(), batch));
             let back = line_was.as_ref().map(|was| {
                 format!(
-                    "{} was moved to {}, by an agent most likely: it is taken back, and nothing of that landed",
+                    "{} was moved to {was}, probably by an agent; Refrain moved it back, and nothing of {was} landed",
                     state.spec.line(),
-                    was.short()
+                    was = was.short()
                 )
             });
             landed

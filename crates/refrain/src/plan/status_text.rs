@@ -9,7 +9,7 @@ use refrain_core::plan::TaskId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::plan::{CurrentTask, PlanStatus, TaskView, TaskWord, WaveView, WaveWord};
-use refrain_core::view::{Charset, StatusWord};
+use refrain_core::view::{Charset, StatusWord, Tone, tell_task};
 use textwrap::core::display_width;
 
 use crate::out;
@@ -88,6 +88,9 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
     let mut rows = vec![
         Row::exact("plan", view.id.to_string()),
         Row::prose("status", format!("{}: {}", view.status.as_str(), view.reason)),
+    ];
+    rows.extend(questions(view));
+    rows.extend([
         Row::exact("verified", phrase::label(view.verification()).to_owned()).with_tone(view.tone()),
         Row::exact("tasks", view.tasks_file.clone()),
         Row::prose("not read", view.tasks_refused.clone().unwrap_or_default()),
@@ -106,13 +109,23 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
         Row::prose("likely", estimate(view).unwrap_or_default()),
         Row::exact("started", clock(view.started_at)),
         Row::exact("last event", clock(view.updated_at)),
-    ];
+    ]);
     if let Some(runner) = view.runner.as_ref().filter(|_| view.ended_at.is_none()) {
         let since = Millis::from(now.duration_since(view.updated_at).unsigned_abs());
         rows.push(Row::prose("runner", format!("{runner}, {}; quiet for {since}", runner.life())));
     }
     rows.push(Row::exact("next", view.needs.clone().unwrap_or_default()));
     phrase::rows(&rows, "", 12, width)
+}
+
+/// The questions of the agents of its tasks, each with the command that answers it.
+fn questions(view: &PlanStatus) -> impl Iterator<Item = Row> {
+    let asked = view.blocked.iter().filter_map(|task| Some((&task.task, task.question.as_ref()?)));
+    asked.enumerate().map(|(at, (task, question))| {
+        let name = if at == 0 { "question" } else { "" };
+        let row = format!("task {task}: {question} ({})", tell_task(&view.id, task));
+        Row::prose(name, row).with_tone(Tone::Attention)
+    })
 }
 
 fn estimate(view: &PlanStatus) -> Option<String> {

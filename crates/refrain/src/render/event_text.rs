@@ -313,7 +313,7 @@ fn summary(attempt: &Attempt) -> String {
             let last = tool.map(|tool| format!(", last in its tool {tool}")).unwrap_or_default();
             format!("stopped at its time limit{last}").yellow().to_string()
         }
-        (Outcome::Silence, _) => "stopped after its silence".yellow().to_string(),
+        (Outcome::Silence, _) => "stopped because it printed nothing".yellow().to_string(),
         (Outcome::LoopDuration, _) => "stopped at the loop's end".to_owned(),
         (Outcome::Cancelled, _) => "cancelled".to_owned(),
         (Outcome::Interrupted, _) => "interrupted, refunded".to_owned(),

@@ -18,10 +18,16 @@ pub(crate) struct Document {
     pub(crate) sections: Vec<Section>,
 }
 
-/// The document of a report; `clock` formats times.
-pub(crate) fn document(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Document {
+/// The document of a report; `folder` is the name to type if the id reaches another loop, `sandbox` describes the one of its
+/// agent and gates, `clock` formats times.
+pub(crate) fn document(
+    report: &Report,
+    folder: Option<&str>,
+    sandbox: &str,
+    clock: &dyn Fn(Timestamp) -> String,
+) -> Document {
     let sections = [
-        summary(report, clock),
+        summary(report, folder, sandbox, clock),
         Section::new("What was asked").quote("The prompt", &report.asked.prompt, false),
         protected(report),
         claim(report, clock),
@@ -32,7 +38,7 @@ pub(crate) fn document(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> 
         files(report),
         commits(report),
         spent(report),
-        evidence(report),
+        evidence(report, folder),
     ];
     Document {
         title: format!("Report on loop {}", report.id),
@@ -59,7 +65,12 @@ pub(super) fn verdict_on(status: StatusWord, verified: Option<bool>, more: &str)
     Cell::new(tone, format!("{}, {label}{more}", status.as_str()))
 }
 
-fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
+fn summary(
+    report: &Report,
+    folder: Option<&str>,
+    sandbox: &str,
+    clock: &dyn Fn(Timestamp) -> String,
+) -> Section {
     let asked = &report.asked;
     let branch = asked.branch.as_ref().map_or_else(String::new, |branch| format!(", branch {branch}"));
     let refrain = match &report.refrain {
@@ -80,6 +91,7 @@ fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     ];
     facts.extend(report.agents.iter().map(|agent| ("agent", Cell::plain(who(agent)))));
     facts.extend([
+        ("sandbox", Cell::plain(sandbox)),
         ("refrain", Cell::plain(refrain)),
         (
             "until",
@@ -91,7 +103,7 @@ fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
         ("ended", Cell::plain(report.ended_at.map(clock).unwrap_or_default())),
         ("took", Cell::plain(report.active_ms.to_string())),
         ("kept", Cell::plain(kept(report))),
-        ("next", Cell::code(report.needs.as_deref().unwrap_or_default())),
+        ("next", Cell::code(report.needs.as_deref().filter(|_| folder.is_none()).unwrap_or_default())),
     ]);
     Section::new("Summary").facts(facts)
 }
@@ -433,11 +445,11 @@ fn spent(report: &Report) -> Section {
     Section::new("What it used").table("Tokens and money", &head, rows)
 }
 
-fn evidence(report: &Report) -> Section {
+fn evidence(report: &Report, folder: Option<&str>) -> Section {
     let tree = report.proof.as_ref().and_then(|proof| proof.tree.as_ref());
     let journal = format!("{} records, hash {}", report.journal.records, report.journal.hash);
     let section = Section::new("How to check this").facts(vec![
-        ("run", Cell::code(format!("refrain verify {}", report.id))),
+        ("run", Cell::code(format!("refrain verify {}", folder.unwrap_or(report.id.as_str())))),
         ("journal", Cell::code(journal)),
         ("signature", Cell::plain(&report.signature)),
         ("tree", Cell::code(tree.map(ToString::to_string).unwrap_or_default())),

@@ -9,13 +9,16 @@ use super::document::{Document, verdict_on};
 use super::parts::{Cell, Section, Tone, shown};
 use crate::render::phrase;
 
-/// The document of a plan; `clock` formats times, `loops` has the report of each round of its tasks.
+/// The document of a plan; `loops` has the report of each round of its tasks, `sandbox` describes the one that they run in,
+/// `clock` formats times.
 pub(crate) fn plan_document(
     view: &PlanStatus,
     loops: &[(TaskStarted, Report)],
+    sandbox: &str,
     clock: &dyn Fn(Timestamp) -> String,
 ) -> Document {
-    let sections = [summary(view, clock), tasks(view, loops), waves(view, clock), open(view), evidence(view)];
+    let sections =
+        [summary(view, sandbox, clock), tasks(view, loops), waves(view, clock), open(view), evidence(view)];
     Document {
         title: format!("Report on plan {}", view.id),
         verdict: verdict_on(view.status, view.verified, ""),
@@ -24,7 +27,7 @@ pub(crate) fn plan_document(
     }
 }
 
-fn summary(view: &PlanStatus, clock: &dyn Fn(Timestamp) -> String) -> Section {
+fn summary(view: &PlanStatus, sandbox: &str, clock: &dyn Fn(Timestamp) -> String) -> Section {
     let branch = view.branch.as_ref().map_or_else(String::new, |branch| format!(", branch {branch}"));
     let usage = &view.usage;
     let cost = usage.cost().map_or_else(String::new, |cost| format!(", {cost}"));
@@ -35,6 +38,7 @@ fn summary(view: &PlanStatus, clock: &dyn Fn(Timestamp) -> String) -> Section {
         ("base", Cell::code(view.base.as_deref().unwrap_or_default())),
         ("landed", Cell::code(view.tip.as_deref().unwrap_or_default())),
         ("verification", Cell::code(view.verification.join("; "))),
+        ("sandbox", Cell::plain(sandbox)),
         ("iterations", Cell::plain(format!("{used}{cost}"))),
         ("started", Cell::plain(clock(view.started_at))),
         ("ended", Cell::plain(view.ended_at.map(clock).unwrap_or_default())),

@@ -19,6 +19,9 @@ const READ_ONLY: &str = "Read-only file system";
 /// What git says if the disk is full (`ENOSPC`).
 const FULL: &str = "No space left on device";
 
+/// What stands before the question of an agent.
+pub(crate) const ASKS: &str = "the agent asks: ";
+
 pub(super) fn why(state: &LoopState, why: BlockReason) -> String {
     match why {
         // An attempt that came to its gates was not lost.
@@ -74,7 +77,7 @@ pub(super) fn why(state: &LoopState, why: BlockReason) -> String {
         BlockReason::Publish => publication::blocked(state),
         BlockReason::Approval => awaits_approval(state),
         BlockReason::StateFile => match needed(state) {
-            Some(question) => format!("the agent asks: {question}"),
+            Some(question) => format!("{ASKS}{question}"),
             None => format!("the agent left status: blocked in {}", state.spec.state_file()),
         },
         BlockReason::Idle => {

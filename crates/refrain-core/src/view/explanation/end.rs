@@ -67,7 +67,7 @@ pub(super) fn cut_short(state: &LoopState) -> Option<(&'static str, String)> {
     let (option, limit, stopped) = if first == Outcome::TimeLimit {
         ("--timeout", state.limits.timeout?, "stopped at its time limit")
     } else if first == Outcome::Silence {
-        ("--idle-timeout", state.limits.idle_timeout?, "stopped after its silence")
+        ("--idle-timeout", state.limits.idle_timeout?, "stopped because it printed nothing")
     } else {
         return None;
     };

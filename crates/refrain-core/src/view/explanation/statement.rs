@@ -1,8 +1,9 @@
 //! Words that name the sender of a request, and what the agent or its program said.
 
+use crate::LoopId;
 use crate::event::Asker;
 use crate::r#loop::LoopState;
-use crate::plan::TaskRef;
+use crate::plan::{TaskId, TaskRef};
 use crate::text::{printable, squeeze};
 
 /// The source of a stop request; `person` are the words for a person.
@@ -58,7 +59,12 @@ fn last_sentence(line: &str) -> &str {
 /// The command that tells the agent what to do, and continues. Of a task, the plan tells the next round's agent.
 pub(super) fn tell(state: &LoopState) -> String {
     match &state.spec.task {
-        Some(TaskRef { plan, id, .. }) => format!("refrain plan tune {plan} {id} --words TEXT --resume"),
+        Some(TaskRef { plan, id, .. }) => tell_task(plan, id),
         None => format!("refrain answer {} TEXT", state.spec.id),
     }
+}
+
+/// The command that tells the next agent of a plan's task what to do, and continues the plan.
+pub fn tell_task(plan: &LoopId, task: &TaskId) -> String {
+    format!("refrain plan tune {plan} {task} --words TEXT --resume")
 }

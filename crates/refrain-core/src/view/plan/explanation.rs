@@ -4,7 +4,7 @@ use super::parts::{self, WaveView, WaveWord};
 use crate::LoopId;
 use crate::machine::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskEdit, TaskState};
-use crate::view::explanation::{asked_by, by_person, gone, more_money};
+use crate::view::explanation::{asked_by, by_person, gone, more_money, tell_task};
 use crate::view::{StatusWord, sum};
 
 /// How many tasks are named in a line.
@@ -226,9 +226,7 @@ fn unblocked(state: &PlanState, resume: &str) -> String {
         let task_id = &task.card.id;
         // No other agent has what it asks of a person.
         if matches!(task.stage, Stage::Stopped(Stop::GaveUp { .. })) {
-            return format!(
-                "tell its agent what to do with refrain plan tune {id} {task_id} --words TEXT --resume"
-            );
+            return format!("tell its agent what to do with {}", tell_task(id, task_id));
         }
         return format!("refrain plan tune {task_id} --name {id}, then {resume}");
     }

@@ -12,6 +12,7 @@ use crate::ids::LoopId;
 use crate::plan::{
     PlanState, Priority, Return, RunningTask, Stage, TaskId, TaskState, TaskStatus, WaveNumber,
 };
+use crate::view::explanation::ASKS;
 use crate::view::{StatusWord, Usage, WaitView};
 
 /// A wave: tasks whose dependencies lie in the waves before it.
@@ -201,6 +202,8 @@ pub struct BlockedTask {
     pub title: String,
     /// Why it is not done.
     pub reason: String,
+    /// Its agent's own question; null if it asks nothing.
+    pub question: Option<String>,
     /// In how many iterations it was tried.
     pub attempts: u32,
     /// A person decides how it continues.
@@ -390,8 +393,10 @@ pub(super) fn current(
 }
 
 pub(super) fn blocked(state: &PlanState, task: &TaskState) -> Option<BlockedTask> {
+    let reason = state.blocked_because(task)?;
     Some(BlockedTask {
-        reason: state.blocked_because(task)?,
+        question: reason.strip_prefix(ASKS).map(str::to_owned),
+        reason,
         task: task.card.id.clone(),
         title: task.card.title.clone(),
         attempts: task.iterations,

@@ -179,8 +179,8 @@ fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fie
         }
         "answer" => handler.answer(place, &Steering { text }),
         "resume" => {
-            let max_iterations = number("max_iterations", fields.max_iterations)?;
-            let max_cost_usd = number("max_cost_usd", fields.max_cost_usd)?;
+            let max_iterations = number(("max_iterations", "Iterations in total"), fields.max_iterations)?;
+            let max_cost_usd = number(("max_cost_usd", "Dollars in total"), fields.max_cost_usd)?;
             handler.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() })
         }
         "approve" => handler.approve(place, &Approve { tree: fields.tree }),
@@ -213,7 +213,7 @@ fn comment(path: Option<String>, line: Option<String>, text: &str) -> Result<Str
     if text.trim().is_empty() {
         return Err(Refusal::new("text: accepted: what the agent should know, 1 character or more"));
     }
-    let line = number::<u64>("line", line)?.map(|line| format!(":{line}")).unwrap_or_default();
+    let line = number::<u64>(("line", "line"), line)?.map(|line| format!(":{line}")).unwrap_or_default();
     Ok(format!("About {}{line}: {text}", path.unwrap_or_default()))
 }
 
@@ -222,13 +222,13 @@ fn unknown(action: &str) -> Refusal {
     Refusal::new(format!("{action}: {accepted}"))
 }
 
-/// A number from a form field, which may be empty.
+/// A number from a form field with a label, which may be empty.
 pub(super) fn number<T: std::str::FromStr>(
-    name: &'static str,
+    (name, label): (&'static str, &str),
     said: Option<String>,
 ) -> Result<Option<T>, Refusal> {
     let said = said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    let refused = |text: &str| Refusal::new(format!("{name} {text}: accepted: numbers")).about(name);
+    let refused = |text: &str| Refusal::new(format!("{label} {text}: accepted: numbers")).about(name);
     said.map(|text| text.parse().map_err(|_| refused(&text))).transpose()
 }
 

@@ -78,7 +78,7 @@ struct StartForm {
 }
 
 /// The fields that an error may be about; each has a place on the page.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 11] = [
     "goal",
     "workspace",
     "agent",
@@ -89,6 +89,7 @@ const FIELDS: [&str; 10] = [
     "place",
     "max_iterations",
     "max_cost_usd",
+    "max_tick_duration_minutes",
 ];
 
 impl StartForm {
@@ -133,9 +134,12 @@ impl StartForm {
             // The form shows the gates that are found.
             no_gates: self.chosen.is_empty() && self.gates.trim().is_empty(),
             allow_missing_gates: self.allow_missing_gates,
-            max_iterations: number("max_iterations", Some(self.max_iterations.clone()))?,
-            max_cost_usd: number("max_cost_usd", Some(self.max_cost_usd.clone()))?,
-            max_tick_duration_minutes: number("max_minutes", Some(self.max_minutes.clone()))?,
+            max_iterations: number(("max_iterations", "Iterations"), Some(self.max_iterations.clone()))?,
+            max_cost_usd: number(("max_cost_usd", "Dollars"), Some(self.max_cost_usd.clone()))?,
+            max_tick_duration_minutes: number(
+                ("max_tick_duration_minutes", "Minutes of one iteration"),
+                Some(self.max_minutes.clone()),
+            )?,
             require_approval: self.require_approval,
             sandbox: self.sandbox,
             place: given(&self.place),
@@ -189,7 +193,7 @@ async fn form(
     let at = failure.as_ref().and_then(|it| it.parameter).filter(|at| FIELDS.contains(at)).unwrap_or("");
     page(&Page {
         frame: Frame::of_all(state),
-        error: failure.map(|failure| failure.error).unwrap_or_default(),
+        error: failure.map(|failure| failure.on_form).unwrap_or_default(),
         at,
         preview,
         projects: projects.collect(),

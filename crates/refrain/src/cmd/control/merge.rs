@@ -65,8 +65,8 @@ pub(crate) fn merge_words(MergedBranch { name, into, head, how, submodules }: &M
     for LocalCommit { path, commit } in submodules {
         let commit = commit.short();
         text.push_str(&format!(
-            "\n  note {path} is a repository of its own at {commit}, which no remote is known here to have; git submodule update \
-             --init {path} gets it if one has"
+            "\n  note: {path} is a submodule at commit {commit}, and this clone knows no remote that has that commit; git submodule \
+             update --init {path} fetches it if a remote has it"
         ));
     }
     text

@@ -1,5 +1,5 @@
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::process::ExitCode;
 
@@ -43,18 +43,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What can be done with an archived loop.
-fn bring_back(rows: &[ListEntry]) -> String {
-    let id = |row: &ListEntry| match row {
-        ListEntry::Loop(brief) => brief.id.to_string(),
-        ListEntry::Damaged(damaged) => damaged.id.clone(),
-    };
-    let ids: HashSet<String> = rows.iter().map(id).collect();
-    let which =
-        if ids.len() < rows.len() { " (if several have the ID, the one that ended last)" } else { "" };
-    format!("refrain status ID shows one{which}; refrain resume ID brings one back that can continue")
-}
-
 /// Prints the list; damaged loops are named, and the rest is shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
@@ -77,16 +65,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let more = rows.len().saturating_sub(limit);
     rows.truncate(limit);
+    let hidden = if args.archived { service.hidden_folders(&rows) } else { HashMap::new() };
     if args.json {
         rows.iter().for_each(tell_damaged);
         out::print_json_array(rows.iter().filter_map(object))?;
     } else if rows.is_empty() {
         out::print(empty);
     } else {
-        print(context, &rows, args.all_projects)?;
+        print(context, &rows, &hidden, args.all_projects)?;
     }
     if args.archived && !args.json && !rows.is_empty() {
-        out::tell_note(bring_back(&rows));
+        let unless = if hidden.is_empty() { "" } else { "; an ID with a time is only for reading" };
+        out::tell_note(format!(
+            "refrain status ID shows one; refrain resume ID brings one back that can continue{unless}"
+        ));
     }
     if more > 0 {
         out::tell_line("", &format!("refrain: {more} more; a larger --limit shows them"));
@@ -109,20 +101,32 @@ fn object(row: &ListEntry) -> Option<Cow<'_, str>> {
 }
 
 /// Prints for a terminal a table that fits it, through the pager if it is longer than the screen; else one line a loop, nothing cut
-/// off, without colour unless that is forced.
-fn print(context: &Context, loops: &[ListEntry], with_project: bool) -> Result<(), RequestError> {
+/// off, without colour unless that is forced. What is `hidden` is shown by the name of its folder in place of its id.
+fn print(
+    context: &Context,
+    loops: &[ListEntry],
+    hidden: &HashMap<usize, String>,
+    with_project: bool,
+) -> Result<(), RequestError> {
     let now = refrain_engine::now();
+    let rows = loops.iter().enumerate().map(|(place, listed)| {
+        let row = row(listed, now);
+        match hidden.get(&place) {
+            Some(folder) => Row { id: folder.into(), ..row },
+            None => row,
+        }
+    });
     let Some(width) = out::terminal_width() else {
         let coloured = out::is_coloured();
         let mut lines = String::new();
-        for listed in loops {
+        for row in rows {
             // Writing into a string does not fail.
-            let _ = line(&mut lines, &row(listed, now), with_project, coloured);
+            let _ = line(&mut lines, &row, with_project, coloured);
         }
         out::print_raw(lines.as_bytes());
         return Ok(());
     };
-    let rows: Vec<Row> = loops.iter().map(|listed| row(listed, now)).collect();
+    let rows: Vec<Row> = rows.collect();
     let text = if with_project { grouped(rows, width) } else { table(&rows, width).concat() };
     // The line of the prompt stays in sight.
     if out::terminal_height().is_some_and(|height| text.lines().count() >= height) {

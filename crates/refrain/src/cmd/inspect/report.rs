@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::selection::Selection;
-use crate::render::event_text::clock;
+use crate::render::event_text::{clock, sandbox};
 use crate::report::{Document, document, page, plan_document, text};
 use crate::{out, values};
 
@@ -35,12 +35,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let (service, id) = args.selection.open(context, "refrain report")?;
+    let sandbox = sandbox(&service.spec_of(&id)?);
     match service.report(&id)? {
         ByKind::Loop(report) => {
             let made = format!("Made by Refrain {} from the journal of loop {id}.", report.refrain.reported);
-            given(context, &id, args, &report, &made, &|clock| document(&report, clock))
+            given(context, &id, args, &report, &made, &|clock| {
+                document(&report, service.archived_folder(), &sandbox, clock)
+            })
         }
-        ByKind::Plan(plan) => of_plan(context, plan, args),
+        ByKind::Plan(plan) => of_plan(context, plan, &sandbox, args),
     }
 }
 
@@ -59,13 +62,14 @@ pub(crate) struct PlanReport {
 fn of_plan(
     context: &Context,
     refrain_engine::PlanReport { status: plan, rounds: reports }: refrain_engine::PlanReport,
+    sandbox: &str,
     args: &Args,
 ) -> Result<ExitCode, RequestError> {
     let (id, version) = (&plan.id, &context.host.version);
     let made = format!("Made by Refrain {version} from the journals of plan {id} and its loops.");
     let loops = reports.iter().map(|(_, report)| report.clone()).collect();
     let object = PlanReport { schema: 1, plan: plan.clone(), loops };
-    given(context, id, args, &object, &made, &|clock| plan_document(&plan, &reports, clock))
+    given(context, id, args, &object, &made, &|clock| plan_document(&plan, &reports, sandbox, clock))
 }
 
 type Clock = dyn Fn(Timestamp) -> String;

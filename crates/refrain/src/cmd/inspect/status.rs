@@ -77,7 +77,11 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
             let own = || service.branch_state_of(&found.dir, &state).ok().flatten();
             let own = status.has_stopped().then(own).flatten();
             let facts = Facts {
-                next: next(service, &state, &status, own.as_ref()),
+                next: match service.archived_folder() {
+                    None => next(service, &state, &status, own.as_ref()),
+                    // The commands would reach another loop.
+                    Some(_) => String::new(),
+                },
                 goal: goal(&state.spec),
                 branch: branch(&status, state.spec.git.new_branch().is_some(), own),
                 sandbox: event_text::sandbox(&state.spec),

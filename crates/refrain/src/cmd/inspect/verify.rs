@@ -2,14 +2,13 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
-use refrain_core::LoopId;
 use refrain_core::text::printable;
 use refrain_core::view::report::{Check, Outcome, ReportFile, Subject, Verdict};
 use refrain_engine::{ByKind, EngineError};
 
-use super::selection::RemoteArgs;
+use super::selection::{ReadableId, RemoteArgs};
 use super::whole_logs::bring;
-use crate::{out, values};
+use crate::out;
 
 use crate::render::phrase;
 
@@ -20,7 +19,7 @@ use crate::render::phrase;
   refrain verify docs-3f9c --report report.json")]
 pub(crate) struct Args {
     /// The loop or plan [default: the one that the report is on, or the one touched last]
-    id: Option<LoopId>,
+    id: Option<ReadableId>,
     #[command(flatten)]
     place: RemoteArgs,
     /// A report of refrain report --json to compare with the journal
@@ -33,12 +32,9 @@ pub(crate) struct Args {
 
 /// Prints what agrees, or fails with the differences.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let service = context.service()?;
     let given = args.report.as_ref().map(|path| read(&context.dir.join(path), path)).transpose()?;
-    let id = args.id.as_ref().or(given.as_ref().map(|given| &given.id));
-    args.place.check(id, "refrain verify")?;
-    let id = values::latest(&service, id, "refrain verify")?;
-    let service = args.place.open(context, &service, &id)?;
+    let id = args.id.clone().or(given.as_ref().map(|given| given.id.clone().into()));
+    let (service, id) = args.place.open(context, id.as_ref(), "refrain verify")?;
     if service.locate(&id).is_ok() {
         bring(context, &service, &id, None)?;
     }

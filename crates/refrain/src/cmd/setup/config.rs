@@ -1,8 +1,8 @@
 use std::process::ExitCode;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use owo_colors::OwoColorize;
-use refrain_app::verbs::set_config::{config_key, set_config};
+use refrain_app::verbs::set_config::{config_key, set_config, unset_config};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_engine::config::{AgentChoice, Entry, Origin, ProjectFile, Settings, edit, user_file};
@@ -58,6 +58,16 @@ enum Verb {
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
+    /// Remove one key from your own file; all other lines stay as they are
+    ///
+    /// The exit code is 1 if the file does not have the key.
+    #[command(
+        after_help = "Examples:\n  refrain config unset start.agent\n  refrain config unset start.max-iterations"
+    )]
+    Unset {
+        /// A key, like start.agent
+        key: String,
+    },
     /// Open your own file in an editor, and check it afterwards
     #[command(after_help = "Examples:\n  refrain config edit\n  VISUAL=nano refrain config edit")]
     Edit,
@@ -71,7 +81,7 @@ impl Args {
     pub(crate) fn action(&self) -> Action {
         match self.verb {
             Verb::Show { .. } | Verb::Get { .. } | Verb::Path => Action::Look,
-            Verb::Set { .. } | Verb::Edit => Action::Configure,
+            Verb::Set { .. } | Verb::Unset { .. } | Verb::Edit => Action::Configure,
         }
     }
 }
@@ -106,22 +116,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         Verb::Set { key, value } => {
             let path = set_config(context, key, value)?;
             out::tell(&format!("{path}: {key} is {}\n", set_to(key, value)));
-            // Outside a project, or in one whose file cannot be read, nothing else is known to apply.
-            let settings = context
-                .service()
-                .and_then(|service| Ok(service.settings(AgentChoice::default(), context.has_variables())?));
-            let applied = settings.ok().and_then(|settings| settings.entry(&config_key(key).ok()?));
-            let is_other =
-                |it: &Entry| !matches!(&it.origin, Origin::File { path: file, .. } if *file == path);
-            let Some(Entry { value, origin, .. }) = applied.filter(is_other) else {
-                return Ok(Code::Done.into());
+            if let Some((value, origin)) = applied(context, key, &path) {
+                out::tell_note(format!("{origin} overrides it: {key} is {value} here"));
+            }
+            Ok(Code::Done.into())
+        }
+        Verb::Unset { key } => {
+            let Some(path) = unset_config(context, key)? else {
+                let place = edit::user_path(home);
+                return Err(RequestError::new(Code::Failed, format!("{key} is not set in {place}")));
             };
-            let value = match value {
-                Some(Value::String(text)) => text,
-                Some(Value::Null) | None => return Ok(Code::Done.into()),
-                Some(value) => value.to_string(),
-            };
-            out::tell_note(format!("{origin} overrides it: {key} is {} here", printable(&value)));
+            out::tell(&format!("{path}: {key} is removed\n"));
+            if let Some((value, origin)) = applied(context, key, &path) {
+                out::tell_note(format!("{key} is {value} here ({origin})"));
+            }
             Ok(Code::Done.into())
         }
         Verb::Edit => edit(context),
@@ -130,6 +138,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             Ok(Code::Done.into())
         }
     }
+}
+
+/// The value of the key that a loop started here would use, and its origin; none if it is from the file at `path`.
+fn applied(context: &Context, key: &str, path: &Utf8Path) -> Option<(String, Origin)> {
+    // Outside a project, or in one whose file cannot be read, nothing else is known to apply.
+    let settings = context.service().ok()?.settings(AgentChoice::default(), context.has_variables()).ok()?;
+    let Entry { value, origin, .. } = settings.entry(&config_key(key).ok()?)?;
+    if matches!(&origin, Origin::File { path: file, .. } if file == path) {
+        return None;
+    }
+    let value = match value? {
+        Value::String(text) => printable(&text).into_owned(),
+        Value::Null => return None,
+        value => printable(&value.to_string()).into_owned(),
+    };
+    Some((value, origin))
 }
 
 /// The keys beside those of `[budget]` for which "none" is no limit; for others it is a text like any other.

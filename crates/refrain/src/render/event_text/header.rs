@@ -77,8 +77,9 @@ pub(super) fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> Stri
                 .to_owned(),
         },
     ));
-    rows.push(Row::prose("box", sandbox(spec)));
-    let rows = phrase::rows(&rows, "  ", 6, width);
+    rows.push(Row::prose("sandbox", sandbox(spec)));
+    let column = if spec.sandbox.is_some() { "sandbox".len() } else { 6 };
+    let rows = phrase::rows(&rows, "  ", column, width);
     format!("{} {}\n{rows}", "loop".bold(), spec.id.bold())
 }
 

@@ -401,7 +401,9 @@ fn a_loop_that_a_stranger_started_is_not_resumed() {
     for words in [&resume[..], &["resume", "-m", "2"], &["resume", "--last", "-m", "2"]] {
         let refused = stranger(words).with_code(17).stderr;
         assert!(
-            refused.contains("you did not start job: its start (record 1) is signed with key"),
+            refused.contains(
+                "job was not started with a key that you trust: its start (record 1) is signed with key"
+            ),
             "{refused}"
         );
         assert!(refused.contains("add it to signers in [trust] of your own config.toml"), "{refused}");
@@ -420,6 +422,9 @@ fn a_loop_that_a_stranger_started_is_not_resumed() {
     assert!(matches!(refused.code, 1 | 17), "{}", refused.stderr);
     fs::remove_dir_all(sandbox.root().join("stranger")).unwrap();
     let refused = stranger(&["resume", "job", "-m", "3"]).with_code(17).stderr;
-    assert!(refused.contains("you did not start job: its start (record 1) has no signature"), "{refused}");
+    assert!(
+        refused.contains("with a key that you trust: its start (record 1) has no signature"),
+        "{refused}"
+    );
     assert_eq!(sandbox.note("ran"), "x\nx\n");
 }

@@ -396,9 +396,15 @@ fn without_namespaces_an_agent_accesses_only_paths_of_its_policy() {
     let notes = sandbox.root().join("notes");
     let policy = "a sandbox of Landlock and seccomp; writes its worktree, NOTES; reaches every host";
     let policy = policy.replace("NOTES", notes.to_str().unwrap());
-    for shown in [run, sandbox.refrain(&["show", "job"]), sandbox.refrain(&["status", "job"])] {
+    for (shown, label) in [
+        (run, "sandbox "),
+        (sandbox.refrain(&["status", "job"]), "sandbox "),
+        (sandbox.refrain(&["show", "job"]), ""),
+        (sandbox.refrain(&["report", "job"]), "sandbox "),
+        (sandbox.refrain(&["report", "job", "--html"]), "<dt>sandbox</dt><dd class=\"plain\">"),
+    ] {
         let text = shown.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains(&policy), "{text}");
+        assert!(text.contains(&format!("{label}{policy}")), "{text}");
     }
     let expected = "worktree open\ntemporary open\ntmp refused\nbashrc refused\nproject refused\nssh refused\n\
         hook refused\nconfig refused\nown refused\nnetwork open\nenvironment refused\nlink open\n";

@@ -71,7 +71,7 @@ fn an_end_amounts_to_an_outcome(
 )]
 #[case::all_after_their_silence(
     [StopReason::Silence; 2],
-    "2 iterations, each stopped after its silence (--idle-timeout 5m 0s)",
+    "2 iterations, each stopped because it printed nothing (--idle-timeout 5m 0s)",
     "start another loop with a larger --idle-timeout; if it makes progress, refrain resume mend --max-iterations 4"
 )]
 #[case::by_different_limits(

@@ -186,9 +186,26 @@ fn an_invalid_start_form_shows_the_reason_at_its_field() {
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let page = served.posts_with("/start", form, "goal=Mend+it&command=true&max_iterations=900&do=start");
     let page = page.with_status(400);
-    page.says("id=\"max_iterations-wrong\" class=\"bad\" role=\"alert\">max_iterations 900: accepted:");
+    page.says("id=\"max_iterations-wrong\" class=\"bad\" role=\"alert\">Iterations 900: accepted:");
     page.says("aria-invalid=\"true\" aria-describedby=\"max_iterations-wrong\" autofocus");
     page.says("value=\"true\"");
+    let refused = |more: &str| {
+        served
+            .posts_with("/start", form, &format!("goal=Mend+it&command=true&do=start{more}"))
+            .with_status(400)
+    };
+    for (more, field, error) in [
+        ("&max_iterations=x", "max_iterations", "Iterations x: accepted: numbers"),
+        ("&max_minutes=61", "max_minutes", "&#34;Minutes of one iteration&#34; 61: accepted: whole numbers"),
+        ("&name=A", "name", "Name A: "),
+        ("&place=roof", "place", "&#34;Where it works&#34; roof: accepted: worktree, branch and folder"),
+        ("&max_cost_usd=3", "max_cost_usd", "Dollars 3: generic does not say what it costs"),
+    ] {
+        refused(more).says(&format!("id=\"{field}-wrong\" class=\"bad\" role=\"alert\">{error}"));
+    }
+    let missing = refused("&gates=tests%3Dnothing-there");
+    missing.says("&#34;Start although the program of a gate is missing&#34; starts anyway");
+    assert!(!missing.body.contains("allow_missing_gates starts"), "{missing:#?}");
     let shown = served.posts_with("/start", form, "goal=Mend+it&command=true&do=preview").with_status(200);
     assert!(shown.body.find("What will run") < shown.body.find("value=\"start\""), "{shown:#?}");
     shown.says("true works in the folder as it is, without commits.");
