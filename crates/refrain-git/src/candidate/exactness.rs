@@ -63,7 +63,7 @@ impl Repository {
         let attributes = AttributesFolder::of(git, tree)?;
         let there = attributes.apply(git, self.git_dir());
         if has_attributes {
-            // A file that nobody wrote may be converted in another way.
+            // A file that was not written may be converted in another way, too.
             let paths = files.iter().map(|entry| entry.path);
             let encoded = with_attribute(there, ENCODING, paths, |name| name != b"unspecified")?;
             let known: BTreeSet<_> = converted.iter().map(|entry| entry.path).collect();
