@@ -33,7 +33,7 @@ use crate::limits;
 use crate::program::in_path;
 pub use confinement::{Confinement, Sweeper};
 use interruption::Running;
-pub use interruption::{end_tools, heed_signals, leave_signals};
+pub use interruption::{SignalHold, end_tools, heed_signals, leave_signals};
 use pipe_io::Talk;
 
 #[derive(Debug, thiserror::Error)]

@@ -103,7 +103,26 @@ impl Signals {
     }
 }
 
+/// What this process has to remove, like a lock, before a signal ends it: until this is dropped. Tools are ended at once.
+#[derive(Debug)]
+pub struct SignalHold {
+    _running: Running,
+}
+
+impl SignalHold {
+    pub fn begin() -> Self {
+        Self { _running: Running::begin(true) }
+    }
+}
+
+/// Becomes readable with a signal that does not end this process yet, and is never read.
+pub(super) fn held_signal() -> Option<Arc<PipeReader>> {
+    let tools = tools();
+    tools.signals.as_ref().filter(|_| tools.count > 0).map(|signals| Arc::clone(&signals.said))
+}
+
 /// A tool that runs, until it is dropped. If a signal arrived meanwhile, this process ends with the last of them.
+#[derive(Debug)]
 pub(super) struct Running {
     pub(super) interrupt: Option<Arc<PipeReader>>,
     group: Option<Pid>,
