@@ -47,7 +47,7 @@ pub enum MoveError {
     Changed(Utf8PathBuf),
     #[error("it pushes to {there}, and git here would push to {here}")]
     OtherTarget { there: String, here: String },
-    #[error("your [sandbox] mode asks for a sandbox, and this machine cannot make it: {0}")]
+    #[error("this machine cannot make its sandbox, in which git or its agent would run: {0}")]
     Sandbox(Box<NoSandbox>),
     #[error("it cannot be prepared for other machines: {0}")]
     NotPrepared(String),

@@ -144,12 +144,16 @@ impl Repository {
         for Work { tree, message, trailers } in works {
             let Some(commit) = trailed(git, (tip, &at), trailers)? else { break };
             let parents = &[commits.last().unwrap_or(tip)];
-            if !self.is_made(git, &commit, &New { tree, parents, message, trailers })? {
+            if !self.is_like(git, &commit, &New { tree, parents, message, trailers })? {
                 break;
             }
             commits.push(commit);
         }
         if commits.last() == Some(&at) {
+            // Anyone could have signed them: they are made again, but nothing else is on the line.
+            if self.signs(git)? {
+                commits.clear();
+            }
             return Ok(FoundLine { at: Some(at), commits, is_moved: false });
         }
         // The runner stopped before it recorded a wave's commit: its content equals the tip, and it is made again.
@@ -157,11 +161,11 @@ impl Repository {
         Ok(FoundLine { at: Some(at), commits: Vec::new(), is_moved: !is_wave })
     }
 
-    /// Whether a commit is what [`Self::make_commit`] makes: an agent can make one that looks like it. A signature is made anew.
-    fn is_made(&self, git: Git<'_>, commit: &Oid, new: &New<'_>) -> Result<bool, GitError> {
+    /// Whether a commit is what [`Self::make_commit`] makes, but for its signature: an agent can make one that looks like it.
+    fn is_like(&self, git: Git<'_>, commit: &Oid, new: &New<'_>) -> Result<bool, GitError> {
         let heads = self.heads(git, std::slice::from_ref(commit))?;
         let parents = new.parents.iter().copied().cloned().collect();
-        if heads.get(commit) != Some(&Head { tree: new.tree.clone(), parents }) || self.signs(git)? {
+        if heads.get(commit) != Some(&Head { tree: new.tree.clone(), parents }) {
             return Ok(false);
         }
         let message = with_trailers(git, new.message, new.trailers)?;
@@ -213,7 +217,9 @@ impl Repository {
         let parents: Vec<_> = std::iter::once(first_parent).chain(end).collect();
         let new = New { tree, parents: &parents, message, trailers };
         if let Some(at) = self.reference(reference)?
-            && self.is_made(git, &at, &new)?
+            && self.is_like(git, &at, &new)?
+            // A signature is made anew.
+            && !self.signs(git)?
         {
             return Ok(Wave::Made { commit: at, chain });
         }

@@ -34,7 +34,7 @@ use crate::program::in_path;
 pub use confinement::{Confinement, Sweeper};
 pub use file_limits::{FileLimits, loader};
 use interruption::Running;
-pub use interruption::{end_tools, heed_signals, leave_signals};
+pub use interruption::{SignalHold, end_tools, heed_signals, leave_signals};
 use pipe_io::Talk;
 
 #[derive(Debug, thiserror::Error)]
@@ -418,12 +418,13 @@ pub fn run(program: &str, args: &[&str], dir: &Path) -> Result<String, ToolError
 }
 
 /// Runs an interactive program, like an editor, to its end; returns whether it succeeded. It belongs to the user, and
-/// gets the terminal as it is.
-pub fn at_terminal(program: &str, args: &[&OsStr], dir: &Path) -> Result<bool, ToolError> {
+/// gets the terminal as it is, and Ctrl-C.
+pub fn at_terminal(program: &str, args: &[&OsStr], dir: &Path, stdin: Stdio) -> Result<bool, ToolError> {
     let missing = |source| ToolError::Missing { program: program.to_owned(), source };
     #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
     let mut command = Command::new(program);
-    command.args(args).current_dir(dir).status().map(|status| status.success()).map_err(missing)
+    command.args(args).current_dir(dir).stdin(stdin);
+    interruption::with_terminal(|| command.status()).map(|status| status.success()).map_err(missing)
 }
 
 fn pid_of(child: &Child) -> Option<Pid> {

@@ -1,7 +1,7 @@
 //! Long texts on a terminal: the pager that the environment names.
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{Seek, Write};
 
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::visible;
@@ -17,14 +17,15 @@ pub(crate) fn page(context: &Context, text: &str) -> Result<(), RequestError> {
         return Ok(());
     }
     let failed = |error: std::io::Error| RequestError::new(Code::Failed, format!("the pager: {error}"));
-    let mut file = tempfile::Builder::new().prefix("refrain-pager-").tempfile().map_err(failed)?;
+    let mut file = tempfile::tempfile().map_err(failed)?;
     let shown =
         if out::is_coloured() { text.to_owned() } else { anstream::adapter::strip_str(text).to_string() };
-    file.write_all(visible(&shown).as_bytes()).map_err(failed)?;
-    // The variable is a command of the user's shell, as everywhere; the text is only its input.
-    let script = format!("{pager} < \"$1\"");
-    let args = [OsStr::new("-c"), OsStr::new(&script), OsStr::new("sh"), file.path().as_os_str()];
-    if !tool::at_terminal("sh", &args, context.dir.as_std_path())
+    file.write_all(visible(&shown).as_bytes()).and_then(|()| file.rewind()).map_err(failed)?;
+    // The variable is a command of the user's shell, as everywhere; the text is only its input. The pager decides what
+    // Ctrl-C means, not the shell around it.
+    let script = format!("trap : INT; {pager}");
+    let args = ["-c", &script].map(OsStr::new);
+    if !tool::at_terminal("sh", &args, context.dir.as_std_path(), file.into())
         .map_err(|error| RequestError::new(Code::Failed, format!("the pager: {}", chain(&error))))?
     {
         out::print(text);

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::io::{IsTerminal, stderr, stdin};
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -121,7 +121,7 @@ pub(crate) fn editor(context: &Context) -> Result<Option<Vec<String>>, RequestEr
 pub(crate) fn open(words: &[String], last: Option<&str>, dir: &Utf8Path) -> Result<ExitCode, RequestError> {
     let (program, options) = words.split_first().ok_or_else(|| RequestError::usage("EDITOR is empty"))?;
     let arguments: Vec<&OsStr> = options.iter().map(String::as_str).chain(last).map(OsStr::new).collect();
-    match tool::at_terminal(program, &arguments, dir.as_std_path()) {
+    match tool::at_terminal(program, &arguments, dir.as_std_path(), Stdio::inherit()) {
         Ok(true) => Ok(Code::Done.into()),
         Ok(false) => Ok(Code::Failed.into()),
         Err(error) => Err(RequestError::new(Code::Failed, chain(&error))

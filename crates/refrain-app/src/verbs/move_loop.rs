@@ -28,7 +28,7 @@ pub enum Move {
 }
 
 /// What became of the loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum MoveOutcome {
     Away(MovedAway),
     Here(MovedHere),

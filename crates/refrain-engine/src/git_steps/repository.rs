@@ -574,7 +574,7 @@ pub(crate) fn settle(
 }
 
 /// The folder, or one beside it if it is there: an archived loop of the same name may have its worktree still.
-fn free_folder(folder: Utf8PathBuf) -> Utf8PathBuf {
+pub(crate) fn free_folder(folder: Utf8PathBuf) -> Utf8PathBuf {
     let is_free = |folder: &Utf8PathBuf| folder.symlink_metadata().is_err();
     let others = (2..1000).map(|number| Utf8PathBuf::from(format!("{folder}-{number}")));
     iter::once(folder.clone()).chain(others).find(is_free).unwrap_or(folder)

@@ -167,16 +167,13 @@ pub fn bounds(sandbox: &SandboxSpec) -> Bounds {
 }
 
 /// The sandbox of a loop that comes from another machine, as far as the user of this one allows it. If that user asks for
-/// more than the loop had, this machine has to be able to make it. With `auto`, the note says why it cannot.
-///
-/// # Errors
-/// Why this machine cannot make the sandbox that its user asks for.
+/// more than the loop had, it comes with why this machine cannot make it, if it cannot; with `auto`, the loop gets none then.
 pub(crate) fn moved(
     host: &Host,
     spec: &Spec,
     project: &Project,
     config: &Sandbox,
-) -> Result<(Option<SandboxSpec>, Option<String>), NoSandbox> {
+) -> (Option<SandboxSpec>, Option<NoSandbox>) {
     let mode = config.mode.unwrap_or_default();
     let asked = match mode {
         SandboxMode::Off => None,
@@ -184,7 +181,7 @@ pub(crate) fn moved(
         SandboxMode::Auto | SandboxMode::On => Some(Mechanism::Namespaces),
     };
     let (sandbox, mechanism) = match (&spec.sandbox, asked) {
-        (None, None) => return Ok((None, None)),
+        (None, None) => return (None, None),
         (None, Some(mechanism)) => (None, mechanism),
         // Of both kinds, namespaces limit more.
         (Some(sandbox), Some(Mechanism::Namespaces))
@@ -193,13 +190,11 @@ pub(crate) fn moved(
             (Some(sandbox), Mechanism::Namespaces)
         }
         (Some(sandbox), _) => {
-            return Ok((Some(sandbox.moved_to(&of_user(host, sandbox.mechanism, config))), None));
+            return (Some(sandbox.moved_to(&of_user(host, sandbox.mechanism, config))), None);
         }
     };
     let mut own = of_user(host, mechanism, config);
-    // Its worktree is made later: as with a new loop, this project is where its sandbox is tried.
-    let (worktree, working_dir) = (project.worktree.clone(), project.worktree.clone());
-    let there = Spec { worktree, working_dir, ..spec.clone() };
+    let there = in_project(spec, project);
     if own.has_network() && config.registries.unwrap_or(true) {
         own.hosts.extend(registries(host, &there).hosts);
     }
@@ -210,11 +205,20 @@ pub(crate) fn moved(
             SandboxSpec { mechanism, hosts, localhost, ..files.clone() }.moved_to(&own)
         }
     };
-    match probe(host, &there, &own) {
-        Ok(()) => Ok((Some(own), None)),
-        Err(error) if mode == SandboxMode::Auto => Ok((None, Some(error.to_string()))),
-        Err(error) => Err(error),
-    }
+    let missing = probe(host, &there, &own).err();
+    let is_dropped = missing.is_some() && mode == SandboxMode::Auto;
+    ((!is_dropped).then_some(own), missing)
+}
+
+/// Whether this machine can have the sandbox of a loop that comes to it.
+pub(crate) fn probe_moved(host: &Host, spec: &Spec, project: &Project) -> Result<(), NoSandbox> {
+    spec.sandbox.as_ref().map_or(Ok(()), |sandbox| probe(host, &in_project(spec, project), sandbox))
+}
+
+/// Its worktree is made later: as with a new loop, this project is where its sandbox is tried.
+fn in_project(spec: &Spec, project: &Project) -> Spec {
+    let (worktree, working_dir) = (project.worktree.clone(), project.worktree.clone());
+    Spec { worktree, working_dir, ..spec.clone() }
 }
 
 /// The sandbox that the user of this machine configured, of this kind.

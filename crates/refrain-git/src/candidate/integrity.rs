@@ -169,7 +169,8 @@ fn other_than_stored<'a>(
 pub(crate) fn checked_out(git: Git<'_>, entry: &Entry<'_>) -> Result<Vec<u8>, GitError> {
     let mut path = OsString::from("--path=");
     path.push(OsStr::from_bytes(entry.path));
-    git.output(["cat-file".into(), "--filters".into(), path, entry.object.into()], &[])
+    let asked = ["cat-file".into(), "--filters".into(), path, entry.object.into()];
+    git.printing_up_to(LARGEST).output(asked, &[])
 }
 
 /// The paths of these lines of [`stage::info`] whose files differ from their objects, as git would store them. `index` is a

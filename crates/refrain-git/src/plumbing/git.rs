@@ -215,6 +215,8 @@ pub(crate) struct Git<'a> {
     is_final: bool,
     /// It gets no missing objects from a remote.
     is_offline: bool,
+    /// The limit of its output, in bytes, if it is not the usual one.
+    most: Option<usize>,
     /// Settings for this run only.
     settings: &'a [(String, String)],
 }
@@ -237,6 +239,7 @@ impl<'a> Git<'a> {
             is_bare: false,
             is_final: false,
             is_offline: false,
+            most: None,
             settings: &[],
         }
     }
@@ -259,6 +262,11 @@ impl<'a> Git<'a> {
     /// The same, which gets no missing objects from a remote.
     pub(crate) fn without_fetching(self) -> Self {
         Self { is_offline: true, ..self }
+    }
+
+    /// The same with another limit of its output, in bytes.
+    pub(crate) fn printing_up_to(self, most: u64) -> Self {
+        Self { most: usize::try_from(most).ok(), ..self }
     }
 
     pub(crate) fn with_settings(self, settings: &'a [(String, String)]) -> Self {
@@ -379,6 +387,9 @@ impl<'a> Git<'a> {
         let limits = if runs_programs { None } else { self.file_limits(&args, program.as_deref()) };
         let tool = tool.args(args).input(input).cancel(self.cancel).outlasting_signals(self.is_final);
         let mut tool = tool.swept_by(sweeper).confined(is_confined).held_to(limits);
+        if let Some(most) = self.most {
+            tool = tool.most(most);
+        }
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }

@@ -13,6 +13,7 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
+use refrain_proc::tool::SignalHold;
 
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::{FileStamp, LARGEST, remove, seen};
@@ -150,6 +151,7 @@ impl Index {
 
     /// Takes the lock; none if another process holds it. A lock that this loop left when it was killed is taken over.
     pub(crate) fn lock(&self, id: &LoopId) -> Result<Option<IndexLock<'_>>, GitError> {
+        let signals = SignalHold::begin();
         if self.is_left_by(id) {
             fs::remove_file(&self.lock).on("take away", &self.lock)?;
         }
@@ -168,7 +170,7 @@ impl Index {
         };
         let _ = fs::remove_file(&beside);
         match taken {
-            Ok(()) => Ok(Some(IndexLock { index: self })),
+            Ok(()) => Ok(Some(IndexLock { index: self, _signals: signals })),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
             Err(error) => Err(error).on("create", &self.lock),
         }
@@ -191,6 +193,8 @@ fn write_new(path: &Utf8Path, id: &LoopId) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct IndexLock<'a> {
     index: &'a Index,
+    /// A signal ends this process only after the lock is removed.
+    _signals: SignalHold,
 }
 
 impl IndexLock<'_> {

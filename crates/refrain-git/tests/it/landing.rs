@@ -1,5 +1,7 @@
 //! Combining works without a checkout: merged, landed on a line, removed from it, and joined into waves.
 
+use std::os::unix::fs::PermissionsExt;
+
 use camino::Utf8PathBuf;
 use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
 use refrain_git::{
@@ -190,6 +192,29 @@ fn a_landing_is_found_again_and_a_moved_line_is_taken_back() {
         assert_eq!((&line.tip(), told.as_ref()), (second, was), "{how:?}");
         assert_eq!(place.git(&["rev-parse", &format!("{second}^"), "main"]), format!("{begin}\n{begin}"));
         place.git(&["update-ref", LINE, begin.as_str()]);
+    }
+}
+
+/// The runner was killed before it recorded them. An agent could have made them as well, so they are signed again.
+#[test]
+fn a_signed_landing_is_made_again_and_is_no_moved_line() {
+    let place = TestRepository::new();
+    let line = Line::new(&place);
+    let work = line.work(&[("one", Some("1\n"))]);
+    let tree: Oid = place.git(&["rev-parse", &format!("{work}^{{tree}}")]).parse().unwrap();
+    let signer = place.top().join("signer");
+    let sign = "cat > body; echo made >> signatures; printf '\\n[GNUPG:] SIG_CREATED ' >&2; echo -----BEGIN PGP SIGNATURE-----";
+    place.write_at(&signer, format!("#!/bin/sh\ncd {}; {sign}\n", place.top()));
+    std::fs::set_permissions(&signer, std::fs::Permissions::from_mode(0o755)).unwrap();
+    place.git(&["config", "gpg.program", signer.as_str()]);
+    place.git(&["config", "commit.gpgSign", "true"]);
+    for count in [1, 2] {
+        let LandingOutcome::Done { commits, was } = line.try_land(&line.begin, &tree, "1").unwrap() else {
+            panic!("a secret")
+        };
+        assert_eq!((commits.last(), was), (Some(&line.tip()), None));
+        let made = std::fs::read_to_string(place.top().join("signatures")).unwrap();
+        assert_eq!(made.lines().count(), count);
     }
 }
 

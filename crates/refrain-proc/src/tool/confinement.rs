@@ -4,7 +4,8 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, PipeReader, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
@@ -17,8 +18,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::interruption::held_signal;
 use super::pipe_io::COMPLAINT;
-use super::{Tool, ToolError, ToolOutput, Watch};
+use super::{Cancel, Tool, ToolError, ToolOutput, Watch};
 use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
 use crate::supervisor::{Job, KeeperSpec, Report, Stdin, Supervisor};
@@ -116,6 +118,9 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
     .map_err(failed)?;
     supervisor.run(job);
     let mut watch = Watch::new(tool);
+    let signal = held_signal().filter(|_| !tool.outlasts_signals);
+    let ends: Vec<_> =
+        tool.cancel.map(Cancel::as_fd).into_iter().chain(signal.as_deref().map(PipeReader::as_fd)).collect();
     let (mut ended, mut stopped) = (None, None);
     let exit = loop {
         match reports.try_recv() {
@@ -134,7 +139,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
             Err(mpsc::TryRecvError::Disconnected) => return Err(failed(io::ErrorKind::BrokenPipe.into())),
             Err(mpsc::TryRecvError::Empty) => {
                 let limits = if stopped.is_none() { Some(&mut watch) } else { None };
-                if let (None, Err(error)) = (&stopped, wait(tool, &told, limits)) {
+                if let (None, Err(error)) = (&stopped, wait(tool, (&told, &ends), limits)) {
                     stopped = Some(error);
                     supervisor.stop(StopLadder::default());
                 }
@@ -201,20 +206,24 @@ impl IndexCopy {
     }
 }
 
-/// Waits for a report, with limits until the tool is stopped.
+/// Waits for a report, and with limits until the tool is stopped: for one of `ends`, too.
 /// Errors: Why the tool has to be stopped.
-fn wait(tool: &Tool<'_>, told: &UnixStream, mut watch: Option<&mut Watch<'_>>) -> Result<(), ToolError> {
+fn wait(
+    tool: &Tool<'_>,
+    (told, ends): (&UnixStream, &[BorrowedFd<'_>]),
+    mut watch: Option<&mut Watch<'_>>,
+) -> Result<(), ToolError> {
     let mut fds = vec![PollFd::new(told, PollFlags::IN)];
-    fds.extend(tool.cancel.filter(|_| watch.is_some()).map(|cancel| PollFd::new(cancel, PollFlags::IN)));
+    fds.extend(ends.iter().filter(|_| watch.is_some()).map(|end| PollFd::new(end, PollFlags::IN)));
     let longest = watch.as_ref().and_then(|watch| Timespec::try_from(watch.left()?).ok());
     // An interrupt is a spurious wake-up.
     let _ = poll(&mut fds, longest.as_ref());
-    let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-    if is_ready(0) {
+    let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+    if ready.next() == Some(true) {
         let _ = rustix::io::read(told, &mut [0_u8; 1]);
         return Ok(());
     }
-    if is_ready(1) {
+    if ready.any(|is_ready| is_ready) {
         return Err(ToolError::Cancelled { command: tool.command() });
     }
     watch.as_mut().map_or(Ok(()), |watch| watch.check())

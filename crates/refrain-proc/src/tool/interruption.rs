@@ -1,8 +1,9 @@
 //! Signals that end this process while a tool runs. The tool has a group of its own, which Ctrl-C at the terminal does not
 //! reach, and would live on: it is ended first, with the time to remove its locks, and this process then as by the signal.
+//! A program that has the terminal, like a pager, gets Ctrl-C itself: it decides what that means.
 
 use std::io::{self, PipeReader};
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +13,8 @@ use signal_hook::{SigId, flag, low_level};
 
 use super::pid_of;
 use crate::system;
+
+const ALL: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 static TOOLS: Mutex<Tools> = Mutex::new(Tools { heeds: false, signals: None, groups: Vec::new(), count: 0 });
 
@@ -47,9 +50,26 @@ pub fn heed_signals() {
 pub fn leave_signals() {
     let mut tools = tools();
     tools.heeds = false;
-    for id in tools.signals.take().into_iter().flat_map(|signals| signals.ids) {
-        low_level::unregister(id);
+    tools.heed_instead(None);
+}
+
+/// Runs a program that has the terminal to its end. Ctrl-C is meant for that program alone; if it fails of it, this process
+/// ends with it.
+pub(super) fn with_terminal(run: impl FnOnce() -> io::Result<ExitStatus>) -> io::Result<ExitStatus> {
+    let is_meant = tools().heeds && !system::is_ignored(SIGINT);
+    if !is_meant {
+        return run();
     }
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    let id = flag::register(SIGINT, Arc::clone(&is_interrupted))?;
+    tools().heed_instead(Signals::new(&[SIGTERM, SIGHUP]).ok());
+    let ended = run();
+    tools().heed_instead(Signals::new(&ALL).ok());
+    low_level::unregister(id);
+    if is_interrupted.load(Ordering::SeqCst) && !ended.as_ref().is_ok_and(ExitStatus::success) {
+        let _ = low_level::emulate_default_handler(SIGINT);
+    }
+    ended
 }
 
 /// Asks every tool that still runs to end: this process is about to.
@@ -59,13 +79,22 @@ pub fn end_tools() {
     }
 }
 
+impl Tools {
+    fn heed_instead(&mut self, signals: Option<Signals>) {
+        let before = std::mem::replace(&mut self.signals, signals);
+        for id in before.into_iter().flat_map(|signals| signals.ids) {
+            low_level::unregister(id);
+        }
+    }
+}
+
 impl Signals {
-    fn new() -> io::Result<Self> {
+    fn new(heeded: &[i32]) -> io::Result<Self> {
         let (said, say) = io::pipe()?;
         let (last, is_idle) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
         let mut ids = Vec::new();
         // One that is ignored stays ignored, as under nohup.
-        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !system::is_ignored(*signal)) {
+        for signal in heeded.iter().copied().filter(|signal| !system::is_ignored(*signal)) {
             ids.push(flag::register_usize(signal, Arc::clone(&last), signal.unsigned_abs() as usize)?);
             ids.push(low_level::pipe::register(signal, say.try_clone()?)?);
             ids.push(flag::register_conditional_default(signal, Arc::clone(&is_idle))?);
@@ -74,7 +103,26 @@ impl Signals {
     }
 }
 
+/// What this process has to remove, like a lock, before a signal ends it: until this is dropped. Tools are ended at once.
+#[derive(Debug)]
+pub struct SignalHold {
+    _running: Running,
+}
+
+impl SignalHold {
+    pub fn begin() -> Self {
+        Self { _running: Running::begin(true) }
+    }
+}
+
+/// Becomes readable with a signal that does not end this process yet, and is never read.
+pub(super) fn held_signal() -> Option<Arc<PipeReader>> {
+    let tools = tools();
+    tools.signals.as_ref().filter(|_| tools.count > 0).map(|signals| Arc::clone(&signals.said))
+}
+
 /// A tool that runs, until it is dropped. If a signal arrived meanwhile, this process ends with the last of them.
+#[derive(Debug)]
 pub(super) struct Running {
     pub(super) interrupt: Option<Arc<PipeReader>>,
     group: Option<Pid>,
@@ -86,7 +134,7 @@ impl Running {
         let mut tools = tools();
         if tools.heeds && tools.signals.is_none() {
             // Without them the signals have their usual effect.
-            tools.signals = Signals::new().ok();
+            tools.signals = Signals::new(&ALL).ok();
         }
         tools.count += 1;
         let interrupt = tools.signals.as_ref().map(|signals| {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -77,13 +77,15 @@ impl Original {
         found().unwrap_or(FileState::Changed)
     }
 
-    /// Puts the same in a new file: what has the old one open writes elsewhere from then on.
+    /// Puts the same in a new file: what has the old one open writes elsewhere from then on. Of a file of another user only that
+    /// user and root learn who has it open, so others share it by its group still.
     pub(super) fn renew(&self, path: &Utf8Path) -> io::Result<()> {
         let name = path.file_name().unwrap_or_default();
         let new = path.with_file_name(format!("{name}.refrain-new-{}", std::process::id()));
         // What a killed process left, or the program put there.
         let _ = paths::remove(&new, AtFlags::empty());
-        self.write(&new).and_then(|()| paths::replace(path, &new)).inspect_err(|_| {
+        let old = path.symlink_metadata().ok();
+        self.write(&new, old.as_ref()).and_then(|()| paths::replace(path, &new)).inspect_err(|_| {
             let _ = paths::remove(&new, AtFlags::empty());
         })
     }
@@ -100,10 +102,11 @@ impl Original {
             }
             (None, None) => {}
         }
-        self.write(path)
+        self.write(path, None)
     }
 
-    fn write(&self, path: &Utf8Path) -> io::Result<()> {
+    /// Writes it into a new file, with the owner and the group of another as far as this process may give them.
+    fn write(&self, path: &Utf8Path, like: Option<&fs::Metadata>) -> io::Result<()> {
         let (mut content, mode): (Box<dyn Read>, _) = match self {
             Self::File(bytes, mode) => (Box::new(bytes.as_slice()), mode),
             Self::Copy { copy, mode } => (Box::new(File::open(copy)?), mode),
@@ -111,6 +114,10 @@ impl Original {
         };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let mut file = paths::open_file(path, flags, Mode::RUSR | Mode::WUSR)?;
+        if let Some(like) = like {
+            let _ = fchown(&file, None, Some(like.gid()));
+            let _ = fchown(&file, Some(like.uid()), None);
+        }
         file.set_permissions(Permissions::from_mode(*mode))?;
         io::copy(&mut content, &mut file)?;
         file.sync_all()
@@ -187,6 +194,21 @@ mod tests {
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o640);
         assert_eq!(original.at(&path, false), FileState::Kept);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn a_renewed_file_keeps_its_owner_and_group() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap().join("config");
+        let file = File::create(&path).unwrap();
+        // Only root may.
+        let _ = fchown(&file, Some(4711), Some(4712));
+        fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
+        let owner = || path.metadata().map(|it| (it.uid(), it.gid(), it.mode())).unwrap();
+        let (before, inode) = (owner(), file.metadata().unwrap().ino());
+        Original::read(&path).unwrap().renew(&path).unwrap();
+        assert_eq!(owner(), before);
+        assert_ne!(path.metadata().unwrap().ino(), inode);
     }
 
     #[test]

@@ -14,6 +14,8 @@ use crate::{DiskError, OnPath, make_dir_nofollow, write_nofollow};
 
 /// The name of the file with the commits by which this machine claims the loop.
 const CLAIMS: &str = "claims";
+/// The name of the file with the worktree that the loop gets on this machine.
+const WORKTREE: &str = "arriving-worktree";
 /// The largest file that goes with a loop, in bytes.
 pub const LARGEST: u64 = 64 << 20;
 
@@ -108,10 +110,22 @@ pub fn record_claim(dir: &LoopDir, commit: &Oid) -> Result<(), DiskError> {
     )
 }
 
-/// Forgets them.
+/// The worktree that an earlier call gives to the loop.
+pub fn worktree(dir: &LoopDir) -> Option<Utf8PathBuf> {
+    String::from_utf8(read_regular(&dir.0.join(WORKTREE), 1 << 16).ok()?).ok().map(Into::into)
+}
+
+/// Records it, before it is made.
+pub fn record_worktree(dir: &LoopDir, path: &Utf8Path) -> Result<(), DiskError> {
+    write_nofollow(&dir.0.join(WORKTREE), path.as_str().as_bytes())
+}
+
+/// Forgets them, and the worktree: the loop is here.
 pub fn forget_claims(dir: &LoopDir) -> Result<(), DiskError> {
-    let path = dir.0.join(CLAIMS);
-    remove(&path).on("remove", &path)
+    [WORKTREE, CLAIMS].into_iter().try_for_each(|name| {
+        let path = dir.0.join(name);
+        remove(&path).on("remove", &path)
+    })
 }
 
 #[cfg(test)]

@@ -24,10 +24,11 @@ use super::{DepartureSteps, JOURNAL, NOTES, content, disk, logs, object_of};
 use crate::git_steps::repository::{self, marked};
 use crate::git_steps::tool_pins;
 use crate::move_error::MoveError;
+use crate::sandbox::NoSandbox;
 use crate::{EngineError, Service, now};
 
 /// A loop that was taken over.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct MovedHere {
     pub url: String,
     /// The key of the machine that it left.
@@ -37,7 +38,7 @@ pub struct MovedHere {
 }
 
 /// What a move changed, because the user of this machine asks for a sandbox.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub enum SandboxChange {
     /// Nothing but what both users allow.
     #[default]
@@ -46,6 +47,8 @@ pub enum SandboxChange {
     Given,
     /// This machine cannot make it, and the user asks for it only where it can be made.
     Missing(String),
+    /// This machine cannot make it, and the loop does not continue without it unless the user says so.
+    Required(NoSandbox),
 }
 
 /// A specification with what is different here.
@@ -290,7 +293,7 @@ impl ArrivalSteps<'_> {
     pub(super) fn adapted(&self, there: &Spec) -> Result<Adapted, EngineError> {
         let mut spec = there.clone();
         spec.project.clone_from(&self.service.project.root);
-        spec.worktree = self.service.project.own_worktree(&self.service.host.state_home, self.id);
+        spec.worktree = self.worktree();
         if !spec.git.checkout.is_own_worktree() {
             // The checkout of its user stays as it is, here too.
             let own = || format!("loop/{}", self.id);
@@ -333,10 +336,10 @@ impl ArrivalSteps<'_> {
         }
         let config = self.service.settings(AgentChoice::default(), true)?.config.sandbox;
         let (moved, missing) =
-            crate::sandbox::moved(&self.service.host, &spec, &self.service.project, &config)
-                .map_err(|error| self.failed(MoveError::Sandbox(Box::new(error))))?;
+            crate::sandbox::moved(&self.service.host, &spec, &self.service.project, &config);
         let sandbox = match missing {
-            Some(why) => SandboxChange::Missing(why),
+            Some(error) if moved.is_some() => SandboxChange::Required(error),
+            Some(error) => SandboxChange::Missing(error.to_string()),
             None => {
                 let mechanism = |sandbox: &Option<SandboxSpec>| sandbox.as_ref().map(|it| it.mechanism);
                 let is_given = mechanism(&spec.sandbox) != mechanism(&moved);
@@ -345,6 +348,17 @@ impl ArrivalSteps<'_> {
         };
         spec.sandbox = moved;
         Ok(Adapted { spec, agents, sandbox })
+    }
+
+    /// Where the worktree of the loop is to be: where an earlier call began it, where the loop had it on this machine, or where a
+    /// new loop has it.
+    fn worktree(&self) -> Utf8PathBuf {
+        let had = || Some(&self.here.as_ref()?.spec).filter(|spec| spec.git.checkout.is_own_worktree());
+        let before = moving::worktree(&self.dir).or_else(|| had().map(|spec| spec.worktree.clone()));
+        before.unwrap_or_else(|| {
+            let Service { host, project, .. } = self.service;
+            repository::free_folder(project.own_worktree(&host.state_home, self.id))
+        })
     }
 
     /// What git runs here for the loop, and where it pushes: that is the same remote as before, if the loop publishes.
@@ -378,6 +392,7 @@ impl ArrivalSteps<'_> {
     fn lay_out(&mut self, incoming: &Incoming) -> Result<(), EngineError> {
         let Incoming { there, journal, departure, spec, branch, branch_head, .. } = incoming;
         let notes = object_of(there, NOTES).map(|object| self.at.content(object)).transpose()?;
+        moving::record_worktree(&self.dir, &spec.worktree)?;
         logs::lay_out(self.at, &there.files, (&self.dir, journal))?;
         moving::write(&self.dir, Utf8Path::new(JOURNAL), journal)?;
         let _lock = match WorktreeLock::claim(&self.service.project, &spec.worktree, false)? {
@@ -407,7 +422,17 @@ impl ArrivalSteps<'_> {
             // Hooks and filters of this machine, over content of the agent.
             let (env, of) = (self.env(spec), (&self.service.host, spec, &self.dir));
             let repository = repository::open_in_sandbox(&self.service.project.root, &env, of)?;
-            repository.restore_worktree(&spec.worktree, branch, Some(&departure.head))?;
+            let made = repository.restore_worktree(&spec.worktree, branch, Some(&departure.head));
+            if let Err(error) = made {
+                let probe = || crate::sandbox::probe_moved(&self.service.host, spec, &self.service.project);
+                let missing = matches!(error, GitError::Failed { .. }).then(probe).and_then(Result::err);
+                match missing {
+                    None => return Err(error.into()),
+                    // Without a hook it has its files, and without a filter it has not.
+                    Some(_) if spec.worktree.exists() => {}
+                    Some(why) => return Err(self.failed(MoveError::Sandbox(Box::new(why)))),
+                }
+            }
             if departure.work.is_some() {
                 repository::open_in_sandbox(&spec.worktree, &env, of)?.take_content(&incoming.content)?;
             }

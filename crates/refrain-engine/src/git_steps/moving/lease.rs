@@ -19,7 +19,7 @@ use refrain_store::journal::{self, Durability, ForeignJournal, Unreplicated, Wit
 use refrain_store::project::{moving, projects, worktree};
 use refrain_store::{ClaimOutcome, Journal, LoopDir, WorktreeLock};
 
-use super::arrival::{Adapted, ArrivalSteps};
+use super::arrival::{Adapted, ArrivalSteps, SandboxChange};
 use super::{JOURNAL, NOTES, disk, logs, object_of};
 use crate::error::chain;
 use crate::git_steps::repository;
@@ -291,10 +291,14 @@ impl LeaseTakeOver<'_> {
         let is_ahead = !own.is_empty() && own.starts_with(&journal) && is_whole;
         let is_left = state.tenure.departure.is_some();
         if !is_ahead || is_left {
-            let Adapted { spec, agents, .. } = self.arriving.adapted(&state.spec)?;
+            let Adapted { spec, agents, sandbox } = self.arriving.adapted(&state.spec)?;
+            if let SandboxChange::Required(error) = sandbox {
+                return Err(self.failed(MoveError::Sandbox(Box::new(error))));
+            }
             let branch = spec.git.new_branch().unwrap_or_default().to_owned();
             let pins = Some(Box::new(self.arriving.pins(&spec, &branch)?));
             let ArrivalSteps { service, id, dir, at, .. } = &self.arriving;
+            moving::record_worktree(dir, &spec.worktree)?;
             if !is_ahead {
                 if !journal.starts_with(&own) {
                     let name = format!("journal.fenced-{}", self.fence);

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
+use refrain_git::ExactnessRequest;
 use rstest::rstest;
 
 use crate::place::{TestRepository, left_out, made, skipped};
@@ -326,4 +327,22 @@ fn a_change_in_the_same_tick_as_the_index_is_seen() {
     set(place.git_path("index").as_std_path());
     let report = place.commit(&base, 1);
     assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs"]);
+}
+
+#[test]
+fn a_file_whose_checkout_is_large_is_compared_with_it() {
+    let place = TestRepository::new();
+    let latin = "f working-tree-encoding=ISO-8859-1\n";
+    place.write(".gitattributes", latin);
+    place.write("f", [b"\xe9".as_slice(), &b"\n".repeat(9 << 20)].concat());
+    place.git(&["add", "f"]);
+    place.write(".gitattributes", "f text eol=crlf working-tree-encoding=UTF-32LE\n");
+    place.git(&["add", ".gitattributes"]);
+    place.write(".gitattributes", latin);
+    let repository = place.repository();
+    let tree = place.git(&["write-tree"]).parse().unwrap();
+    let entries = repository.new_entries(None, &tree).unwrap();
+    let request = ExactnessRequest { entries: &entries, since: None, omitted: &[], cancel: None };
+    let unlike = repository.unlike_checkout(request).unwrap();
+    assert_eq!(unlike.iter().map(ToString::to_string).collect::<Vec<_>>(), ["f"]);
 }

@@ -114,3 +114,63 @@ fn repeated_trees_contain_every_change_and_a_commit_takes_the_last() {
     place.write("more.rs", "more\n");
     assert_ne!(tree(), with_other);
 }
+
+/// `git add -N` puts an entry into the index that has no content, and that no commit has.
+#[test]
+fn an_intended_file_is_committed_as_it_is_and_otherwise_stays_intended() {
+    let place = TestRepository::new();
+    place.write("mine.rs", "mine\n");
+    place.write("mine-empty.rs", "");
+    place.write("mine-gone.rs", "gone\n");
+    place.git(&["add", "-N", "mine.rs", "mine-empty.rs", "mine-gone.rs"]);
+    std::fs::remove_file(place.path("mine-gone.rs")).unwrap();
+    let base = place.survey();
+    let head: Oid = place.git(&["rev-parse", "HEAD^{tree}"]).parse().unwrap();
+    assert_eq!(tree(&place, &base), (head, false));
+    place.write("new.rs", "new\n");
+    place.write("new-empty.rs", "");
+    place.write("new-gone.rs", "");
+    place.write("large.rs", "x".repeat((1 << 20) + 1));
+    place.git(&["add", "-N", "new.rs", "new-empty.rs", "new-gone.rs", "large.rs"]);
+    std::fs::remove_file(place.path("new-gone.rs")).unwrap();
+    let (tree, is_partial) = tree(&place, &base);
+    assert!(is_partial);
+    let names = place.git(&["ls-tree", "-r", "--name-only", tree.as_str()]);
+    assert_eq!(
+        names.lines().collect::<Vec<_>>(),
+        ["README.md", "new-empty.rs", "new.rs", "src/a.rs", "src/b.rs"]
+    );
+    assert_eq!(place.git(&["show", &format!("{tree}:new.rs")]), "new");
+    let before = place.snapshot(&["mine.rs", "mine-empty.rs", "mine-gone.rs", "large.rs"]);
+    place.commit(&base, 1);
+    assert_eq!(place.git(&["rev-parse", "HEAD^{tree}"]), tree.as_str());
+    assert_eq!(place.snapshot(&["mine.rs", "mine-empty.rs", "mine-gone.rs", "large.rs"]), before);
+    assert_eq!(
+        place.status(),
+        [" A large.rs", " A mine-empty.rs", " D mine-gone.rs", " A mine.rs", " D new-gone.rs"]
+    );
+}
+
+/// A clean start: nothing of the user's is in the way.
+#[test]
+fn an_intended_file_of_the_loop_is_committed_as_it_is() {
+    let place = TestRepository::new();
+    let base = place.survey();
+    for (iteration, is_large) in [(1, false), (2, true)] {
+        let name = |kind: &str| format!("{kind}{iteration}.rs");
+        place.write(name("new"), "new\n");
+        place.write(name("gone"), "gone\n");
+        place.git(&["add", "-N", &name("new"), &name("gone")]);
+        std::fs::remove_file(place.path(name("gone"))).unwrap();
+        if is_large {
+            place.write("large.rs", "x".repeat((1 << 20) + 1));
+            place.git(&["add", "-N", "large.rs"]);
+        }
+        let candidate = tree(&place, &base);
+        assert_eq!(candidate.1, is_large);
+        place.commit_since(&base, Some(&place.head()), iteration).unwrap();
+        assert_eq!(place.git(&["rev-parse", "HEAD^{tree}"]), candidate.0.as_str());
+        assert_eq!(place.git(&["show", &format!("HEAD:{}", name("new"))]), "new");
+        assert_eq!(place.status(), if is_large { vec![" D gone2.rs", " A large.rs"] } else { vec![] });
+    }
+}

@@ -56,6 +56,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         }
         MoveOutcome::Here(MovedHere { key, worktree, sandbox, .. }) => {
             out::print(&format!("{id} is here, in {worktree}; it left its machine signed with key {key}\n"));
+            let mut continues = format!("refrain resume {id} continues it");
             match sandbox {
                 SandboxChange::None => {}
                 SandboxChange::Given => out::tell_note(format!(
@@ -67,8 +68,15 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
                         "it runs without the sandbox that your [sandbox] mode asks for: {why}"
                     ));
                 }
+                SandboxChange::Required(error) => {
+                    out::tell_note(format!(
+                        "this machine cannot make the sandbox that your [sandbox] mode asks for: {error}"
+                    ));
+                    out::tell_note(error.cause.remedy(&error.refusal));
+                    continues = format!("refrain resume {id} --no-sandbox continues it with your own rights");
+                }
             }
-            out::tell_note(format!("refrain resume {id} continues it"));
+            out::tell_note(continues);
         }
     }
     Ok(Code::Done.into())

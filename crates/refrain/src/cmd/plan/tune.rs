@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 
 use camino::Utf8PathBuf;
 use owo_colors::OwoColorize;
@@ -256,7 +256,7 @@ fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
         return Err(RequestError::usage("EDITOR is empty; accepted: a command line"));
     };
     let args: Vec<&OsStr> = args.iter().map(OsStr::new).chain([file.path().as_os_str()]).collect();
-    let is_well = tool::at_terminal(program, &args, context.dir.as_std_path());
+    let is_well = tool::at_terminal(program, &args, context.dir.as_std_path(), Stdio::inherit());
     if !is_well.map_err(|error| failed("the editor cannot be used", &chain(&error)))? {
         return Err(RequestError::new(Code::Failed, format!("{program} failed; nothing was recorded")));
     }

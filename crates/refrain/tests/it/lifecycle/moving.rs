@@ -422,6 +422,34 @@ fn an_arrival_that_is_killed_is_finished_by_the_same_command(#[case] when: &str,
     assert_eq!(two.git(&["rev-list", "--count", "main..work"]), "4\n");
 }
 
+/// An archived loop of the same name may have its worktree still.
+#[rstest]
+#[case::at_once(false)]
+#[case::after_a_kill(true)]
+fn an_arrival_leaves_the_worktree_of_another_loop_of_its_name(#[case] is_killed: bool) {
+    let machines = Machines::paused();
+    let Machines { one, two, remote } = &machines;
+    machines.leave(&["--with-changes"]).with_code(0);
+    let agent = two.agent("other", "echo x > kept");
+    let start = ["start", "--command", &agent, "--name", "job", "-m", "1", "--worktree", "-q", "p"];
+    two.refrain(&start).with_code(10);
+    let other = worktree(two);
+    two.refrain(&["archive", "job"]).with_code(0);
+    let signer = key(one);
+    let words = ["move", "job", "--from", remote, "--signer", &signer];
+    if is_killed {
+        let path = wrapped(two);
+        arm(two, "after", "worktree");
+        assert_ne!(two.command(&words).env("PATH", &path).run().code, 0);
+    }
+    two.refrain(&words).with_code(0);
+    assert_eq!(worktree(two), other.with_file_name("job-2"));
+    assert!(other.join("kept").is_file());
+    assert_eq!(fs::read_to_string(worktree(two).join("half")).unwrap(), "half\n");
+    two.refrain(&["resume", "job", "-q"]).with_code(0);
+    assert_eq!(worktree(two), other.with_file_name("job-2"));
+}
+
 #[test]
 fn a_link_in_the_place_of_a_log_does_not_leave_the_machine() {
     let machines = Machines::paused();

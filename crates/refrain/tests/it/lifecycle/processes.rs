@@ -333,23 +333,35 @@ fn a_wrapper_that_passes_no_signals_keeps_no_process_alive() {
 #[case::ctrl_c(Signal::INT)]
 #[case::kill(Signal::TERM)]
 #[case::closed_terminal(Signal::HUP)]
-fn a_verb_that_a_signal_ends_leaves_no_git(#[case] signal: Signal, #[values("diff", "merge")] verb: &str) {
+fn a_verb_that_a_signal_ends_leaves_no_git_and_no_lock(
+    #[case] signal: Signal,
+    #[values(
+        (&["diff", "job"][..], "true"),
+        (&["merge", "job"][..], "true"),
+        (&["merge", "job", "--unverified"][..], "test -e .git/index.lock && echo x > .git/up")
+    )]
+    (words, slow): (&[&str], &str),
+) {
     let sandbox = sandbox();
-    // From then on a status of git does not end.
-    let git = r#"if [ -e $NOTES/slow ]; then case " $* " in *" status "*) echo x > $NOTES/up; exec sleep 1000;; esac; fi
+    // From then on such a git does not end. One that is held to its folders cannot write a note.
+    let git = r#"if [ -e $NOTES/slow ] && . $NOTES/slow; then echo x > $NOTES/up; exec sleep 1000; fi
 PATH=${PATH#*:}; exec git "$@""#;
     let git = sandbox.agent("git", git);
     let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
     let path = format!("{}:{usual}", git.strip_suffix("/git").unwrap());
     let refrain = |words: &[&str]| sandbox.command(words).env("PATH", &path);
     let agent = sandbox.agent("agent", &format!("echo x > made\n{CLAIM}"));
-    refrain(&["start", "--command", &agent, "--name", "job", "--worktree", "p"]).run().with_code(0);
-    testkit::write(&sandbox.root().join("notes/slow"), "");
-    let session = refrain(&[verb, "job"]).spawn();
-    sandbox.wait_for_note("up");
+    refrain(&["start", "--command", &agent, "--name", "job", "--worktree", "--auto-commit", "p"])
+        .run()
+        .with_code(0);
+    testkit::write(&sandbox.root().join("notes/slow"), slow);
+    let session = refrain(words).spawn();
+    let up = [sandbox.root().join("notes/up"), sandbox.project().join(".git/up")];
+    testkit::eventually("a git hangs", || up.iter().any(|up| up.exists()).then_some(()));
     session.signal(signal);
     session.wait().with_code(128 + signal.as_raw());
     sandbox.no_process_is_left();
+    assert!(!sandbox.project().join(".git/index.lock").exists());
 }
 
 #[test]

@@ -28,10 +28,14 @@ fn written(two: &Sandbox) -> String {
 }
 
 fn take(two: &Sandbox, one: &Sandbox, remote: &str) -> Run {
+    take_by(two, one, remote, |two, words| two.refrain(words))
+}
+
+fn take_by(two: &Sandbox, one: &Sandbox, remote: &str, run: impl Fn(&Sandbox, &[&str]) -> Run) -> Run {
     write(&two.root().join("home/.ssh/id"), "key\n");
     let records = one.journal("job");
     let key = records.iter().rev().find_map(|record| record["signature"]["key"].as_str()).unwrap();
-    two.refrain(&["move", "job", "--from", remote, "--signer", key])
+    run(two, &["move", "job", "--from", remote, "--signer", key])
 }
 
 #[test]
@@ -62,5 +66,32 @@ fn a_loop_without_a_sandbox_stays_without_one_where_the_user_asks_for_none() {
     let run = take(&two, &one, &remote).with_code(0);
     assert!(!run.stderr.contains("sandbox"), "{}", run.stderr);
     two.refrain(&["resume", "job", "-m", "2"]).with_code(10);
+    assert_eq!(written(&two), "key\nx\n");
+}
+
+#[test]
+fn a_loop_comes_to_a_machine_that_cannot_make_the_sandbox_of_its_user_and_only_resume_refuses() {
+    let (Some(one), Some(two)) = (sandbox(), sandbox()) else { return };
+    let remote = one.root().join("state.git").to_str().unwrap().to_owned();
+    departed(&one, &remote);
+    set(&two, "[sandbox]\nmode = \"on\"\n");
+    let none = |two: &Sandbox, words: &[&str]| {
+        let (refrain, words) = (env!("CARGO_BIN_EXE_refrain"), words.join(" "));
+        let script = format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {refrain} {words}");
+        two.tool("unshare", &["-Ur", "sh", "-c", &script]).run()
+    };
+    let hook = two.project().join(".git/hooks/post-checkout");
+    write(&hook, "#!/bin/sh\necho ran >> $NOTES/hook\n");
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let taken = take_by(&two, &one, &remote, none).with_code(0);
+    let refused = none(&two, &["resume", "job", "-m", "2"]).with_code(1);
+    let own_rights = "refrain resume job --no-sandbox continues it with your own rights";
+    for run in [taken, refused] {
+        for words in ["user.max_user_namespaces = 0", "sudo sysctl user.max_user_namespaces", own_rights] {
+            assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+        }
+    }
+    assert_eq!(two.note("hook"), "", "nothing runs without it");
+    none(&two, &["resume", "job", "-m", "2", "--no-sandbox"]).with_code(10);
     assert_eq!(written(&two), "key\nx\n");
 }

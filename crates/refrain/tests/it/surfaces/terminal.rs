@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -118,7 +119,8 @@ impl Terminal {
         let status = eventually("the program ends", || self.child.try_wait().unwrap());
         drop(self.master);
         let _ = self.reader.join();
-        (status.code().unwrap(), String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned())
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        (code.unwrap(), String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned())
     }
 
     /// Closes it as its window would be. The reader holds it open too, and lets go with the next output, which `print` causes.
@@ -272,6 +274,28 @@ fn what_is_invisible_or_turns_a_line_round_is_spelled_out() {
     }
     let (_, shown) = Terminal::open(&sandbox, &["diff", "job"], &[("PAGER", "head -n 99")]).wait();
     assert!(shown.contains("pass[U+200B]word [U+202E]gnp.exe [U+00AD] [U+FEFF]"), "{shown}");
+}
+
+#[test]
+fn ctrl_c_in_a_pager_is_for_the_pager_and_refrain_ends_with_it() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo written > seen.txt\n{CLAIM}"));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    for (on_interrupt, code) in [("echo stays", 0), ("exit 2", 130)] {
+        let reads = "cat; echo ready; until read -r key < /dev/tty; do :; done; echo $key";
+        let pager = sandbox.agent("pager", &format!("trap '{on_interrupt}' INT; {reads}"));
+        let mut terminal = Terminal::open(&sandbox, &["diff", "job"], &[("PAGER", &pager)]);
+        terminal.wait_for("ready");
+        terminal.type_keys("\x03");
+        if code == 0 {
+            terminal.wait_for("stays");
+            terminal.type_keys("bye\r");
+        }
+        let (found, shown) = terminal.wait();
+        assert_eq!(found, code, "{shown}");
+        assert_eq!(shown.matches("+written").count(), 1, "shown once: {shown}");
+    }
+    sandbox.no_process_is_left();
 }
 
 #[test]
