@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 use crate::ids::LoopId;
 use crate::newtype::checked_text;
@@ -11,8 +11,7 @@ use crate::text::{clip, printable, squeeze};
 
 /// A text with names in braces that stand for something (seed 001, `commit_template`, `branch_template`). Names that it does
 /// not know are refused when it is read, not when it is used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub struct Template(String);
 
@@ -88,7 +87,7 @@ impl FromStr for Template {
     }
 }
 
-checked_text!(Template, TemplateError);
+checked_text!(Template);
 
 /// The longest subject of a commit, in bytes.
 const SUBJECT: usize = 72;

@@ -7,10 +7,12 @@ use crate::newtype::checked_text;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// A memory's name: the same words of the same kind about the same project have the same.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct MemoryId(String);
 
@@ -43,7 +45,7 @@ impl FromStr for MemoryId {
     }
 }
 
-checked_text!(MemoryId, MemoryIdError);
+checked_text!(MemoryId);
 
 /// What a memory is.
 #[derive(

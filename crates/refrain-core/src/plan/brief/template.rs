@@ -8,14 +8,13 @@ use crate::newtype::checked_text;
 
 use regex::{Captures, Regex};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 use super::PartKind;
 
 /// A text in which `{task}`, `{plan}`, `{custom}` and `{verification}` stand for the parts of a specification. Another word in
 /// braces is refused; `{{word}}` stands for itself in single braces, and all other braces stay as they are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub struct SpecTemplate(String);
 
@@ -94,7 +93,7 @@ impl FromStr for SpecTemplate {
     }
 }
 
-checked_text!(SpecTemplate, SpecTemplateError);
+checked_text!(SpecTemplate);
 
 #[cfg(test)]
 mod tests {
