@@ -68,7 +68,6 @@ pub struct Proposal {
     /// The loop that it was learnt from, by whose name it goes.
     pub id: LoopId,
     /// When it was made.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// The file, seen from the top of the worktree.
     pub file: String,
@@ -79,7 +78,6 @@ pub struct Proposal {
     /// What became of it.
     pub standing: ProposalState,
     /// When that was decided.
-    #[schemars(with = "Option<String>")]
     pub decided_at: Option<Timestamp>,
 }
 

@@ -154,12 +154,6 @@ pub struct GateEnv {
     pub variables: BTreeMap<String, Option<Secret>>,
 }
 
-impl GateEnv {
-    pub fn is_empty(&self) -> bool {
-        self.mark.is_empty() && self.variables.is_empty()
-    }
-}
-
 /// What an agent that reviews said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

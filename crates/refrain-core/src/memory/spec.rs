@@ -120,7 +120,6 @@ pub struct RecalledMemory {
     /// Its words, as they were then.
     pub text: String,
     /// When it was first remembered.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// The folder's name of the project that it is about, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -258,6 +258,7 @@ pub struct TaskStarted {
 }
 
 /// How one round of a task ended.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskEnded {
     /// Which task.
@@ -265,21 +266,17 @@ pub struct TaskEnded {
     /// What came of it.
     pub end: TaskEnd,
     /// What its branch has: all that was committed in the round. None where there is no such branch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Oid>,
     /// Iterations that count.
     pub iterations: u32,
     /// What the round cost, as far as its agents said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
     /// It cost more than that: an agent did not say what it cost, or was cut off before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_at_least: bool,
     /// How the last agent of the round failed; none where it ended well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<AgentFault>,
     /// The required gate that failed last, and the last line that it printed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_gate: Option<String>,
 }
 

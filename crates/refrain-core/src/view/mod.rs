@@ -110,13 +110,10 @@ pub struct Status {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tree_is_partial: bool,
     /// When it was started.
-    #[schemars(with = "String")]
     pub started_at: Timestamp,
     /// When the last event happened.
-    #[schemars(with = "String")]
     pub updated_at: Timestamp,
     /// When it stopped; null while it has not.
-    #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
     /// How long it had worked when the last event happened: with a runner, less pauses and waits.
     #[serde(rename = "active_ms")]
@@ -236,7 +233,6 @@ pub struct WaitView {
     /// What for.
     pub kind: WaitKind,
     /// Until when.
-    #[schemars(with = "String")]
     pub until: Timestamp,
 }
 
@@ -246,7 +242,6 @@ pub struct Claim {
     /// Who.
     pub source: ClaimSource,
     /// When.
-    #[schemars(with = "String")]
     pub at: Timestamp,
 }
 

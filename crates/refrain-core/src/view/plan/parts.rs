@@ -29,7 +29,6 @@ pub struct WaveView {
     /// Its commit; null while it is not complete, or where nothing of it changed anything.
     pub commit: Option<String>,
     /// When it was complete.
-    #[schemars(with = "Option<String>")]
     pub completed_at: Option<Timestamp>,
     /// Its tasks.
     pub tasks: Vec<TaskId>,
@@ -84,7 +83,6 @@ pub struct TaskView {
     /// What its last round made and was left out of its commit; only known of the tasks that settled last.
     pub left_out: Vec<OmittedPath>,
     /// When it landed, or stopped.
-    #[schemars(with = "Option<String>")]
     pub settled_at: Option<Timestamp>,
     /// What its rounds that are over cost, in US dollars; null where unknown.
     pub cost_usd: Option<f64>,
@@ -173,7 +171,6 @@ pub struct CurrentTask {
     /// The worktree of the pool.
     pub slot: u32,
     /// When the round began.
-    #[schemars(with = "String")]
     pub started_at: Timestamp,
     /// Iterations that the round began; 0 where its loop says nothing yet.
     pub iteration: u32,
@@ -209,7 +206,6 @@ pub struct BlockedTask {
     /// A person decides how it continues.
     pub awaits_tune: bool,
     /// When it stopped.
-    #[schemars(with = "Option<String>")]
     pub blocked_at: Option<Timestamp>,
 }
 
@@ -221,7 +217,6 @@ pub struct WaveCommit {
     /// The commit.
     pub commit_hash: String,
     /// When it was made.
-    #[schemars(with = "Option<String>")]
     pub timestamp: Option<Timestamp>,
     /// The tasks whose work it holds.
     pub tasks_completed: Vec<TaskId>,
