@@ -18,7 +18,7 @@ pub use judge::{Fault, History, judge};
 pub use question::{question, read, schema};
 
 use crate::LoopId;
-use crate::event::{BlockReason, End};
+use crate::event::End;
 use crate::r#loop::LoopState;
 
 /// The version of [`Proposal`]; it rises when a reader of the last one would be misled.
@@ -107,9 +107,7 @@ pub fn is_of_use(state: &LoopState) -> bool {
         | End::Stuck
         | End::TimedOut
         | End::BudgetExceeded { .. } => true,
-        End::Blocked { why } => {
-            matches!(why, BlockReason::Stuck | BlockReason::GaveUp | BlockReason::StateFile)
-        }
+        End::Blocked { why } => why.is_of_work(),
         End::Cancelled | End::Paused => false,
     };
     is_over && state.charged > state.spec.carried() && state.spec.task.is_none() && state.spec.depth == 0

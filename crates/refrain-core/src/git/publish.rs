@@ -54,17 +54,9 @@ pub struct PublishReport {
 impl PublishReport {
     /// Whether something was done outside, or made known there.
     pub fn is_done(&self) -> bool {
-        match &self.result {
-            PublishResult::Pushed { .. }
-            | PublishResult::Rebased { .. }
-            | PublishResult::Requested(_)
-            | PublishResult::Merged { .. }
-            | PublishResult::Returned { .. } => true,
-            PublishResult::Conflict { .. }
-            | PublishResult::Checked(_)
-            | PublishResult::Later { .. }
-            | PublishResult::Refused { .. } => false,
-        }
+        use PublishResult::{Merged, Pushed, Rebased, Requested, Returned};
+        let result = &self.result;
+        matches!(result, Pushed { .. } | Rebased { .. } | Requested(_) | Merged { .. } | Returned { .. })
     }
 }
 

@@ -71,19 +71,10 @@ pub enum AgentEvent {
 impl AgentEvent {
     /// Whether the model answered or a tool ran: a retry before that succeeded.
     pub fn is_progress(&self) -> bool {
-        match self {
-            Self::Text { .. } | Self::Thought(_) | Self::ToolCall { .. } | Self::ToolResult { .. } => true,
-            Self::Final { ok, .. } => *ok,
-            // Usage is also part of the report of a run that was interrupted.
-            Self::Tokens { .. }
-            | Self::Cost { .. }
-            | Self::Session(_)
-            | Self::Retry(_)
-            | Self::Fault(_)
-            | Self::Notice(_)
-            | Self::TooLong
-            | Self::Unknown => false,
-        }
+        // Usage is none: it is also part of the report of a run that was interrupted.
+        let has_ended = matches!(self, Self::Final { ok: true, .. });
+        let is_of_tool = matches!(self, Self::ToolCall { .. } | Self::ToolResult { .. });
+        has_ended || is_of_tool || matches!(self, Self::Text { .. } | Self::Thought(_))
     }
 
     /// The same, with `clean` done to all that it shows.

@@ -549,25 +549,11 @@ pub enum BlockReason {
 impl BlockReason {
     /// Whether another machine may be able to continue the loop as it is.
     pub fn is_of_machine(self) -> bool {
-        match self {
-            Self::AgentMissing | Self::OutputLost | Self::GateMissing | Self::Login => true,
-            Self::Refunds
-            | Self::Churn
-            | Self::Forbidden
-            | Self::Credit
-            | Self::Model
-            | Self::Setup
-            | Self::Session
-            | Self::Limit
-            | Self::Outage
-            | Self::CostUnknown
-            | Self::Stuck
-            | Self::Repository
-            | Self::GaveUp
-            | Self::Idle
-            | Self::Publish
-            | Self::StateFile
-            | Self::Approval => false,
-        }
+        matches!(self, Self::AgentMissing | Self::OutputLost | Self::GateMissing | Self::Login)
+    }
+
+    /// Whether the work itself did not get on.
+    pub(crate) fn is_of_work(self) -> bool {
+        matches!(self, Self::Stuck | Self::GaveUp | Self::StateFile)
     }
 }

@@ -515,21 +515,8 @@ impl StatusWord {
 
     /// Whether a loop that asks nothing takes an answer: it stopped, and a person's words may help it on.
     pub fn takes_answer(self) -> bool {
-        match self {
-            Self::Blocked
-            | Self::Failed
-            | Self::IterationCap
-            | Self::BudgetExceeded
-            | Self::TimedOut
-            | Self::Stuck => true,
-            Self::Running
-            | Self::Waiting
-            | Self::Paused
-            | Self::Crashed
-            | Self::Completed
-            | Self::Cancelled
-            | Self::Moved => false,
-        }
+        use StatusWord::{Blocked, BudgetExceeded, Failed, IterationCap, Stuck, TimedOut};
+        matches!(self, Blocked | Failed | IterationCap | BudgetExceeded | TimedOut | Stuck)
     }
 
     pub fn as_str(self) -> &'static str {

@@ -129,15 +129,11 @@ impl TaskWord {
 
     fn of(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> Self {
         let task = &state.tasks[place];
-        match &task.stage {
-            Stage::Proven { .. } if !state.is_final() => return Self::Landing,
-            Stage::Waiting(_) if waiting.contains(&place) => return Self::WaitingOnBlocked,
-            Stage::Out
-            | Stage::Waiting(_)
-            | Stage::Running(_)
-            | Stage::Proven { .. }
-            | Stage::Landed { .. }
-            | Stage::Stopped(_) => {}
+        if matches!(task.stage, Stage::Proven { .. }) && !state.is_final() {
+            return Self::Landing;
+        }
+        if matches!(task.stage, Stage::Waiting(_)) && waiting.contains(&place) {
+            return Self::WaitingOnBlocked;
         }
         match state.status_of(task) {
             TaskStatus::Pending => Self::Pending,
@@ -316,7 +312,8 @@ fn task(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> TaskView 
         Stage::Out | Stage::Waiting(_) | Stage::Proven { .. } | Stage::Stopped(_) => (None, None),
     };
     let is_settled = matches!(task.stage, Stage::Landed { .. } | Stage::Stopped(_));
-    let unmet = |task: &&TaskState| !task.is_met();
+    let is_waiting = matches!(task.stage, Stage::Waiting(_));
+    let unmet = |task: &&TaskState| is_waiting && !task.is_met();
     let dependencies = state.graph.dependencies(place).into_iter().map(|task| &state.tasks[task]);
     TaskView {
         id: task.card.id.clone(),
@@ -326,14 +323,7 @@ fn task(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> TaskView 
         complexity: task.card.complexity,
         priority: task.card.priority,
         dependencies: task.card.dependencies.clone(),
-        waits_for: match task.stage {
-            Stage::Waiting(_) => dependencies.filter(unmet).map(|task| task.card.id.clone()).collect(),
-            Stage::Out
-            | Stage::Running(_)
-            | Stage::Proven { .. }
-            | Stage::Landed { .. }
-            | Stage::Stopped(_) => Vec::new(),
-        },
+        waits_for: dependencies.filter(unmet).map(|task| task.card.id.clone()).collect(),
         rounds: task.rounds,
         iterations: task.iterations,
         id_of_loop: (task.rounds > 0).then(|| state.spec.loop_of(&task.card.id, task.rounds)),
