@@ -15,6 +15,7 @@ use crate::fingerprint::Fingerprint;
 use crate::gate::GateName;
 use crate::git::{Oid, RepoPath};
 use crate::ids::{LoopId, RequestId};
+use crate::model::status::StatusWord;
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -392,4 +393,18 @@ pub enum PlanEnd {
     Blocked,
     /// A person, or a signal, stopped it for now.
     Paused,
+}
+
+impl From<PlanEnd> for StatusWord {
+    fn from(end: PlanEnd) -> Self {
+        match end {
+            PlanEnd::Completed => Self::Completed,
+            PlanEnd::Cancelled => Self::Cancelled,
+            PlanEnd::IterationCap => Self::IterationCap,
+            PlanEnd::BudgetExceeded => Self::BudgetExceeded,
+            PlanEnd::TimedOut => Self::TimedOut,
+            PlanEnd::Blocked => Self::Blocked,
+            PlanEnd::Paused => Self::Paused,
+        }
+    }
 }

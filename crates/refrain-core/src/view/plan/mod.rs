@@ -325,17 +325,3 @@ fn word(state: &PlanState, loops: &BTreeMap<TaskId, TaskLoop>, alive: Option<boo
         None => StatusWord::Running,
     }
 }
-
-impl From<PlanEnd> for StatusWord {
-    fn from(end: PlanEnd) -> Self {
-        match end {
-            PlanEnd::Completed => Self::Completed,
-            PlanEnd::Cancelled => Self::Cancelled,
-            PlanEnd::IterationCap => Self::IterationCap,
-            PlanEnd::BudgetExceeded => Self::BudgetExceeded,
-            PlanEnd::TimedOut => Self::TimedOut,
-            PlanEnd::Blocked => Self::Blocked,
-            PlanEnd::Paused => Self::Paused,
-        }
-    }
-}
