@@ -35,7 +35,7 @@ pub use quote::{GateRun, Quote, QuotedLogs, Source, quotes};
 pub use parts::{FAILURE_EXCERPT, NOTES_EXCERPT};
 
 pub(crate) use gates::describe_gate_failures;
-pub(crate) use parts::{Excerpt, charged, fenced, fenced_as, last_iteration, outcome};
+pub(crate) use parts::{Excerpt, answer_schema, charged, fenced, fenced_as, last_iteration, outcome};
 pub(crate) use touched_paths::describe_touched_paths;
 
 use parts::separate;

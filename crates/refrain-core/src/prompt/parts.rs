@@ -1,5 +1,8 @@
 //! What several sections of a prompt have in common: how texts are quoted, and the result of an iteration.
 
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+
 use crate::event::ClaimSource;
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::prompt::excerpt::without_noise;
@@ -57,6 +60,15 @@ pub(crate) fn fenced_as(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
+}
+
+/// The JSON Schema of an answer, for agents that can be held to one.
+pub(crate) fn answer_schema<T: JsonSchema>() -> serde_json::Value {
+    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    // Names of ours are nothing to an agent.
+    schema.remove("title");
+    schema.to_value()
 }
 
 /// The attempts that count, oldest first.
