@@ -12,10 +12,10 @@ use crate::newtype::checked_text;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// The name of a task in its file: 1 to 100 of `A-Z a-z 0-9 _ : . -`. Numbers in it order as numbers: `1.2 < 1.10 < 2`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub struct TaskId(String);
 
@@ -85,7 +85,7 @@ impl FromStr for TaskId {
     }
 }
 
-checked_text!(TaskId, TaskIdError);
+checked_text!(TaskId);
 
 impl PartialOrd for TaskId {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
@@ -129,20 +129,8 @@ fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
 }
 
 /// Where a task stands, in the words of its file.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    strum::IntoStaticStr,
-    strum::Display,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema, strum::IntoStaticStr, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum TaskStatus {
@@ -212,9 +200,8 @@ impl TaskStatus {
 }
 
 /// How urgent a task is.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Priority {
     /// First.
