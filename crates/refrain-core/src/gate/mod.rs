@@ -22,8 +22,9 @@ use crate::newtype::checked_text;
 use crate::spec::{AgentSpec, Millis, Secret};
 
 /// A gate's name: `[a-z][a-z0-9-]*`, at most 64 characters (contract.md), because it becomes the name of its log.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(SerializeDisplay, DeserializeFromStr, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct GateName(String);
 

@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// The first `N` hexadecimal digits of a hash, in lower case; at most 64.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(SerializeDisplay, DeserializeFromStr, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct Hex<const N: usize>(String);
 

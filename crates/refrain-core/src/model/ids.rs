@@ -12,8 +12,9 @@ use crate::newtype::checked_text;
 use crate::plan::TaskId;
 
 /// A loop's name within its project: `[a-z0-9][a-z0-9-]{0,63}` (seed 000, FR-NL11).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(SerializeDisplay, DeserializeFromStr, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct LoopId(String);
 
@@ -125,8 +126,9 @@ impl fmt::Display for AttemptId {
 
 /// The name of one request to a loop, made by the asker. The event that answers it repeats it, so that a request that is
 /// seen twice is done once. Letters, digits and hyphens only: it is a file name in the inbox.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(SerializeDisplay, DeserializeFromStr, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct RequestId(String);
 

@@ -11,8 +11,9 @@ use crate::spec::AgentKind;
 
 /// A host that may be reached: `NAME`, `NAME:PORT` or `NAME:PORT=ADDRESS`. With an address the name is not resolved,
 /// and the address may be a private one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[derive(SerializeDisplay, DeserializeFromStr, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct Host {
     pub name: String,

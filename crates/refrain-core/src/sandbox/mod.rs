@@ -138,8 +138,19 @@ impl Default for SandboxSpec {
 }
 
 /// Whether a loop gets a sandbox.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[derive(Serialize, Deserialize, JsonSchema, strum::IntoStaticStr, strum::Display)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::Display,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum SandboxMode {
