@@ -184,7 +184,7 @@ pub enum GitError {
     OtherProgram(Utf8PathBuf),
     /// A setting that no other setting can replace.
     #[error("the name of the setting {key} in {origin} is not UTF-8; rename or remove it")]
-    OddSetting { key: String, origin: String },
+    UnnamableSetting { key: String, origin: String },
     /// Attributes differ from the pinned ones.
     #[error(
         "{0} was changed since the loop started, so no checkout holds just what the tree holds; change it back"
@@ -203,7 +203,10 @@ pub enum GitError {
     /// Why a git takes long, as it was found; printable.
     #[error("{0}")]
     Waits(String),
-    #[error("{0} is a symbolic link that leads out of the git folder, and git would write there; remove it")]
+    #[error(
+        "{0} is a symbolic link to something else, and git would write there: an agent may have made it; look where it \
+         leads, and put back what belongs there"
+    )]
     Link(Utf8PathBuf),
     #[error("{path} has more than {} MiB, which is no index of git; remove it, and `git reset` writes a new one", .most >> 20)]
     LargeIndex {

@@ -42,7 +42,7 @@ pub struct Repository {
     limit: Option<Duration>,
     /// Git's configuration, here and in the other worktrees.
     pub(crate) configured: Arc<Mutex<Configurations>>,
-    /// Where new objects go, if not into the repository, and where the others are.
+    /// The folder of new objects, if it is not that of the repository, and that one.
     new_objects: Option<Arc<(ScratchFolder, Utf8PathBuf)>>,
     /// Cache of immutable facts, for all worktrees.
     known: Arc<ObjectCache>,

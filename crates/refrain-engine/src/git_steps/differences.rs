@@ -200,7 +200,11 @@ impl Service {
             Ok(repository) => {
                 let spec = &state.spec;
                 let sweeper = spec.sandbox.as_ref().map(|_| sweeper(&self.host, spec, &dir));
-                self.pinned(repository, spec).with_sweeper(sweeper).with_private_objects(&dir.0)?
+                let repository = self.pinned(repository, spec).with_sweeper(sweeper);
+                match work {
+                    report::Work::Folder if iteration.is_none() => repository.with_private_objects(&dir.0)?,
+                    report::Work::Folder | report::Work::Tree(_) | report::Work::Gone => repository,
+                }
             }
             Err(GitError::NotARepository(_)) => {
                 return nothing(

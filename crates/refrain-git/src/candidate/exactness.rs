@@ -67,7 +67,10 @@ impl Repository {
             let paths = files.iter().map(|entry| entry.path);
             let encoded = with_attribute(there, ENCODING, paths, |name| name != b"unspecified")?;
             let known: BTreeSet<_> = converted.iter().map(|entry| entry.path).collect();
-            let is_other = |entry: &&Entry<'_>| encoded.contains(entry.path) && !known.contains(entry.path);
+            let is_there = |path: &[u8]| self.on_disk(path).symlink_metadata().is_ok_and(|it| it.is_file());
+            let is_other = |entry: &&Entry<'_>| {
+                encoded.contains(entry.path) && !known.contains(entry.path) && is_there(entry.path)
+            };
             converted.extend(files.iter().filter(is_other));
         }
         let by_filter = filtered(self, there, converted.iter().map(|entry| entry.path))?;

@@ -18,6 +18,7 @@ use refrain_files::read_regular;
 use crate::Cancel;
 use crate::candidate::walk::{ProtectedFile, RULES, Walk, ignored, rules_elsewhere};
 use crate::error::{GitError, OnPath};
+use crate::plumbing::disk::quoted;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 use crate::worktree::clean::PreparedCheckout;
@@ -206,7 +207,10 @@ fn hash((git, root): (Git<'_>, &Utf8Path), found: &[ProtectedFile], keep: bool) 
     let mut files = Files::new();
     let mut names = Vec::new();
     let plain: Vec<_> = found.iter().filter(|found| found.kind == Kind::File).collect();
-    plain.iter().for_each(|found| names.extend(quoted(&found.path)));
+    for found in &plain {
+        names.extend(quoted(&found.path));
+        names.push(b'\n');
+    }
     let objects = match plain.is_empty() {
         true => String::new(),
         false => Git::text(git, how.iter().chain(&["--stdin-paths"]), &names)?,
@@ -359,17 +363,4 @@ fn diff<'p>(
     let mut lines = git.output(args, &[])?;
     lines.truncate(LINES);
     Ok(lines)
-}
-
-/// A path as one line of git's input.
-fn quoted(path: &[u8]) -> Vec<u8> {
-    let mut line = vec![b'"'];
-    for byte in path {
-        match byte {
-            b'"' | b'\\' | 0..=31 | 127 => line.extend(format!("\\{byte:03o}").into_bytes()),
-            byte => line.push(*byte),
-        }
-    }
-    line.extend(b"\"\n");
-    line
 }

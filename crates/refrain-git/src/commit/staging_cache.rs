@@ -1,4 +1,5 @@
-//! The last staging in the private index: what was proven is committed, and a file that is written later is not.
+//! The last staging in the private index: directly after the proof, the proven content is committed, and no file that is
+//! written later.
 //!
 //! A file counts as unchanged if it looks as it did, down to the time that its inode was changed, which no program
 //! can set. Two writes in one tick of the clock look the same, so a file that was written in the very tick of the
@@ -71,7 +72,7 @@ impl StagedWork {
         repository.memory().staged = staged;
     }
 
-    /// The cached state directly after a look, if no command has run since, the head stands where it was, and no file that
+    /// The cached state directly after a look, if no command has run since, the head is the same, and no file that
     /// git showed has changed. Git is not asked whether others have: it would look with an index that an agent may write.
     pub(crate) fn take(
         repository: &Repository,

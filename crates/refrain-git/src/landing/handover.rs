@@ -124,7 +124,7 @@ impl Repository {
         Job { repository: self, request, git, head: &head, note: &note, is_check }.run(lock)
     }
 
-    /// The hand-over with this private index that was interrupted behind the move of the branch: from which commit to
+    /// The hand-over with this private index that was interrupted after the move of the branch: from which commit to
     /// which. Git's index does not have it yet.
     pub fn moved_ahead_of_index(&self, private: &Utf8Path) -> Result<Option<(Oid, Oid)>, GitError> {
         let Some((from, to)) = Note::begun(private) else { return Ok(None) };

@@ -16,7 +16,7 @@ use refrain_proc::program::in_path;
 use refrain_proc::tool::Sweeper;
 
 use crate::error::GitError;
-use crate::plumbing::configuration::{GitSettings, PROGRAM, REFERENCE_HOOK, is_no};
+use crate::plumbing::configuration::{GitSettings, PROGRAM, REFERENCE_HOOK, is_no, is_of_filter};
 use crate::plumbing::disk::seen;
 use crate::plumbing::git::{Git, Guard};
 use crate::plumbing::git_files;
@@ -59,13 +59,15 @@ impl Repository {
         }
     }
 
-    /// The paths that the words of filters and merge drivers name, and their settings.
+    /// The paths that filters and merge drivers run, as far as they are seen in their settings, which are named too.
     pub(crate) fn programs_of_filters(&self, git: Git<'_>) -> Result<Vec<(Utf8PathBuf, String)>, GitError> {
-        let is_filter = |key: &str| key.starts_with("filter.") || key.starts_with("merge.");
         configured(self, git, |it| {
-            let settings = it.settings.iter().filter(|setting| is_filter(&setting.key));
+            let settings = it.settings.iter().filter(|setting| is_of_filter(&setting.key));
             let paths = settings.flat_map(|setting| {
-                let words = words_of(&setting.value);
+                let runs_files = words_of(&setting.value).next().is_some_and(is_interpreter);
+                // A shell looks for another word in `PATH`.
+                let is_path = move |word: &&str| word.contains('/') || runs_files && !word.starts_with('-');
+                let words = words_of(&setting.value).filter(is_path);
                 words.map(|word| (path_of(self, word, self.root()), setting.key.clone()))
             });
             paths.collect()
@@ -101,8 +103,9 @@ impl Guard for Repository {
 
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError> {
         git_files::check(self.git_dir(), self.common_dir())?;
-        git_files::check_links(self.git_dir(), self.common_dir())?;
-        configured(self, git, |it| it.overrides(self.pins()))?
+        let link_targets = git_files::link_targets(self.git_dir(), self.common_dir())?;
+        let overrides = configured(self, git, |it| it.overrides(self.pins()))??;
+        Ok(Overrides { link_targets, ..overrides })
     }
 }
 
@@ -118,7 +121,7 @@ impl GitSettings {
             if !entry.starts_with(key.as_bytes()) {
                 // No override could name it.
                 let [key, origin] = [key, &origin].map(|text| printable(text).into_owned());
-                return Err(GitError::OddSetting { key, origin });
+                return Err(GitError::UnnamableSetting { key, origin });
             }
             if let Some(file) = origin.strip_prefix("file:") {
                 let file = repository.root().join(file);
@@ -233,6 +236,14 @@ fn digest(repository: &Repository, value: &str, files: &mut BTreeSet<Utf8PathBuf
         }
     }
     short(&hasher)
+}
+
+/// Whether a word of a command is a program that runs the file in a later word.
+fn is_interpreter(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let name = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+    ["sh", "bash", "dash", "zsh", "env", "python", "perl", "ruby", "node", "deno", "bun", "php"]
+        .contains(&name)
 }
 
 /// The words of a command in a setting.

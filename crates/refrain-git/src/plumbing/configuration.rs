@@ -59,16 +59,15 @@ impl GitSettings {
             _ => {
                 let told = Overrides::of(&self.settings, &self.pinned_files, pins);
                 let is_program = |setting: &Setting| {
-                    let is_filter = setting.key.starts_with("filter.") && !setting.key.ends_with(".required");
-                    let is_driver = setting.key.starts_with("merge.") && setting.key.ends_with(".driver");
-                    (is_filter || is_driver) && !self.used(&setting.key, &told).is_empty()
+                    is_of_filter(&setting.key) && !self.used(&setting.key, &told).is_empty()
                 };
                 let has_filters = self.settings.iter().any(is_program);
-                let has_hooks = self.pinned_files.iter().any(|pin| pin.name.starts_with(HOOKS));
+                let has_own_hooks = self.settings.iter().any(|setting| setting.key.starts_with("hook."));
+                let has_hooks =
+                    has_own_hooks || self.pinned_files.iter().any(|pin| pin.name.starts_with(HOOKS));
                 let has_programs = has_hooks || !is_no(self.used("commit.gpgsign", &told));
                 let is_of_references = |pin: &GitPin| pin.name.strip_prefix(HOOKS) == Some(REFERENCE_HOOK);
-                let has_reference_hook = self.pinned_files.iter().any(is_of_references)
-                    || self.settings.iter().any(|setting| setting.key.starts_with("hook."));
+                let has_reference_hook = has_own_hooks || self.pinned_files.iter().any(is_of_references);
                 let fetches = self.settings.iter().any(|setting| {
                     let key = &setting.key;
                     key == "extensions.partialclone"
@@ -125,6 +124,12 @@ impl GitSettings {
         let keys = self.settings.iter().map(|setting| setting.key.as_str());
         Ok(keys.filter(|key| is_used(key)).filter_map(name).collect())
     }
+}
+
+/// Whether a setting names a program that git runs for the content of files.
+pub(crate) fn is_of_filter(key: &str) -> bool {
+    let is_filter = key.starts_with("filter.") && !key.ends_with(".required");
+    is_filter || key.starts_with("merge.") && key.ends_with(".driver")
 }
 
 pub(crate) fn is_no(value: &str) -> bool {

@@ -1,12 +1,13 @@
 //! Files on disk: stamps, and removal of a file or folder of any kind.
 
-use std::fs;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 /// Reads a text of git's own.
 pub(crate) use refrain_files::read_text as text;
+use refrain_proc::tool::SignalHold;
 use tempfile::TempDir;
 
 use crate::error::{GitError, OnPath};
@@ -40,11 +41,24 @@ pub(crate) fn remove(path: &Utf8Path) -> Result<(), GitError> {
     }
 }
 
-/// A folder for the user alone, which is removed when it is dropped.
+/// Writes a file unless it already has this content. Never writes through a symbolic link.
+pub(crate) fn write(path: &Utf8Path, content: &[u8]) -> Result<(), GitError> {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+    if is_file && read(path).is_ok_and(|found| found == content) {
+        return Ok(());
+    }
+    remove(path)?;
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).on("write", path)?;
+    file.write_all(content).on("write", path)
+}
+
+/// A folder for the user alone, which is removed when it is dropped, also before a signal ends a verb.
 #[derive(Debug)]
 pub(crate) struct ScratchFolder {
     path: Utf8PathBuf,
     _folder: TempDir,
+    _signals: SignalHold,
 }
 
 impl ScratchFolder {
@@ -55,12 +69,26 @@ impl ScratchFolder {
     }
 
     pub(crate) fn inside(parent: &Utf8Path) -> Result<Self, GitError> {
+        let signals = SignalHold::begin();
         let folder = tempfile::Builder::new().prefix("refrain-").tempdir_in(parent).on("create", parent)?;
         let path = Utf8Path::from_path(folder.path()).unwrap_or(parent).to_owned();
-        Ok(Self { path, _folder: folder })
+        Ok(Self { path, _folder: folder, _signals: signals })
     }
 
     pub(crate) fn path(&self) -> &Utf8Path {
         &self.path
     }
+}
+
+/// A path as git reads it in double quotes.
+pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'"'];
+    for byte in path {
+        match byte {
+            b'"' | b'\\' | 0..=31 | 127 => quoted.extend(format!("\\{byte:03o}").into_bytes()),
+            byte => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'"');
+    quoted
 }

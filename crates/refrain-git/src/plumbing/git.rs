@@ -1,7 +1,10 @@
 //! Running git: the folder, the environment, and which user settings are overridden.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -12,6 +15,7 @@ use refrain_proc::tool::{Cancel, FileLimits, Sweeper, Tool, ToolOutput, loader};
 
 use crate::error::GitError;
 use crate::plumbing::blocking_file;
+use crate::plumbing::disk::quoted;
 use crate::plumbing::overrides::Overrides;
 use refrain_forge::FROM_FILE;
 
@@ -133,6 +137,9 @@ const LONGEST_LOOK: Duration = Duration::from_mins(10);
 /// The words of such a git.
 const LOOKING: &[&str] = &["status", "check-ignore", "--others"];
 
+/// How long git may take to say where its programs are.
+const ASKING: Duration = Duration::from_secs(10);
+
 /// A git that takes longer may wait for a FIFO.
 const DOUBTFUL: Duration = Duration::from_secs(2);
 
@@ -164,18 +171,24 @@ pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsS
     env
 }
 
-/// The programs that git consists of, empty if it is not known where they are; none if `git` is a script, which may do more.
+/// A program, and the folder of the others that the environment names.
+type Asked = (PathBuf, Option<OsString>);
+
+/// The programs that git consists of; none if it needs others, as a script does.
 fn own_programs(env: &[(OsString, OsString)], program: Option<&Path>) -> Option<Vec<PathBuf>> {
+    static KNOWN: Mutex<BTreeMap<Asked, Option<Vec<PathBuf>>>> = Mutex::new(BTreeMap::new());
     let program = program.map(Path::to_owned).or_else(|| in_path("git", env))?.canonicalize().ok()?;
-    let loader = loader(&program)?;
-    let prefix = program.parent()?.parent()?;
-    let set = env.iter().rev().find(|(name, _)| name == "GIT_EXEC_PATH").map(|(_, path)| PathBuf::from(path));
-    let usual = ["libexec/git-core", "lib/git-core"].map(|folder| prefix.join(folder));
-    let folders: Vec<_> = set.into_iter().chain(usual).filter(|folder| folder.is_dir()).collect();
-    Some(match folders.is_empty() {
-        true => Vec::new(),
-        false => folders.into_iter().chain([program]).chain(loader).collect(),
-    })
+    let set = env.iter().rev().find(|(name, _)| name == "GIT_EXEC_PATH").map(|(_, path)| path.clone());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known.entry((program.clone(), set)).or_insert_with(|| {
+        let run: Vec<_> = loader(&program)?.into_iter().chain([program.clone()]).collect();
+        let limits = FileLimits { written: Vec::new(), run: run.clone() };
+        let asked = Tool::new("git", Path::new("/")).env(env).at(Some(program)).args(["--exec-path"]);
+        let printed = asked.limit(ASKING).held_to(Some(limits)).output().ok()?;
+        let folder = Path::new(OsStr::from_bytes(printed.trim_ascii_end()));
+        Some(run.into_iter().chain([folder.to_owned()]).collect())
+    });
+    found.clone()
 }
 
 /// The author of a commit: name, address, and date, as in [`AUTHOR`].
@@ -372,8 +385,9 @@ impl<'a> Git<'a> {
             // A git before 2.45 ignores the other variable.
             tool = tool.with("GIT_ALLOW_PROTOCOL", "none");
         }
+        let is_filtering = is_one_of(FILTERING) || args.iter().any(|arg| arg == "--filters");
         let runs_programs = (runs_hooks && overrides.has_programs)
-            || (overrides.has_filters && (is_one_of(FILTERING) || args.iter().any(|arg| arg == "--filters")))
+            || (overrides.has_filters && is_filtering)
             || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
         let is_look = args.iter().any(|word| LOOKING.iter().any(|look| word == look));
@@ -387,7 +401,11 @@ impl<'a> Git<'a> {
         let is_confined = !is_one_of(TALKING) && command_of(&args) != Some("commit-tree");
         let runs_programs =
             runs_programs || overrides.fetches && !overrides.variables.contains(&NO_LAZY_FETCH);
-        let limits = if runs_programs { None } else { self.file_limits(&args, program.as_deref()) };
+        let limits = if runs_programs {
+            None
+        } else {
+            self.file_limits(&args, program.as_deref(), overrides.link_targets)
+        };
         let tool = tool.args(args).input(input).cancel(self.cancel).outlasting_signals(self.is_final);
         let mut tool = tool.swept_by(sweeper).confined(is_confined).held_to(limits);
         if let Some(most) = self.most {
@@ -397,15 +415,18 @@ impl<'a> Git<'a> {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }
         let (objects, shallow) = self.objects.unzip();
-        // A sandbox reads only what the agent reads, and does not write that folder.
+        // A sandbox reads only what the agent reads, and does not write that folder: there git runs filters.
         let is_of_sandbox = overrides.has_filters
+            && is_filtering
             && self.guard.and_then(Guard::sweeper).is_some_and(|sweeper| sweeper.confinement.is_some());
         let (new, old) = self.new_objects.filter(|_| !is_of_sandbox).unzip();
-        let old = old.map(|folder| Utf8PathBuf::from(format!("{folder:?}")));
+        if let Some(old) = old {
+            let old = OsString::from_vec(quoted(old.as_str().as_bytes()));
+            tool = tool.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", old);
+        }
         let of_this_run = [
             ("GIT_INDEX_FILE", self.index),
             ("GIT_OBJECT_DIRECTORY", objects.or(new)),
-            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", old.as_deref()),
             ("GIT_SHALLOW_FILE", shallow),
         ];
         let of_this_run = of_this_run.into_iter().filter_map(|(name, path)| Some((name, path?)));
@@ -416,14 +437,22 @@ impl<'a> Git<'a> {
 
     /// The limits of a git in a known repository, if it runs no program of the user: an agent that writes the git folder can
     /// put links there, and programs into a configuration that was read before.
-    fn file_limits(self, args: &[OsString], program: Option<&Path>) -> Option<FileLimits> {
+    fn file_limits(
+        self,
+        args: &[OsString],
+        program: Option<&Path>,
+        link_targets: Vec<Utf8PathBuf>,
+    ) -> Option<FileLimits> {
         let [common, own] = self.guard.map(Guard::git_folders)?;
         // An agent can replace a folder in the git folder.
         let own =
             [Some(own), self.git_dir].into_iter().flatten().filter(|folder| !folder.starts_with(common));
         let index = self.index.and_then(Utf8Path::parent);
         let objects = self.objects.or(self.new_objects).map(|(folder, _)| folder);
-        let all = [common, self.dir].into_iter().chain(own).chain(index).chain(objects);
+        let links = link_targets
+            .iter()
+            .map(|target| if target.is_dir() { target } else { target.parent().unwrap_or(target) });
+        let all = [common, self.dir].into_iter().chain(own).chain(index).chain(objects).chain(links);
         // A worktree that git makes or removes.
         let worktree = (command_of(args) == Some("worktree")).then_some(args).into_iter().flatten();
         let worktree = worktree.map(Path::new).filter(|path| path.is_absolute());

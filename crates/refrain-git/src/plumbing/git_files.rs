@@ -60,23 +60,37 @@ fn check_shallow(path: Utf8PathBuf) -> Result<(), GitError> {
 const WRITTEN: [&str; 8] =
     ["index", "HEAD", "objects", "refs", "packed-refs", "logs", "logs/HEAD", "COMMIT_EDITMSG"];
 
-/// Refuses a git folder in which git would write where a link leads. What an agent in a sandbox made is removed after it; this
-/// is for another loop whose agent runs, and names the link. [`FileLimits`](refrain_proc::tool::FileLimits)
-/// hold git to it, too, when an agent makes the link a moment later.
-pub(crate) fn check_links(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), GitError> {
+/// Refuses a git folder in which git would write to something else through a link, and returns what links lead to. An agent
+/// of another loop can make links there: what an agent in a sandbox made is removed after it.
+/// [`FileLimits`](refrain_proc::tool::FileLimits) hold git to it, too, when an agent makes the link a moment later.
+pub(crate) fn link_targets(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, GitError> {
     let head = text(&git_dir.join("HEAD")).unwrap_or_default();
     let branch = head.strip_prefix("ref: ").map(str::trim_end).unwrap_or_default();
     let of_branch = Utf8Path::new(branch).ancestors().filter(|path| !path.as_str().is_empty());
     let of_branch = of_branch.flat_map(|path| [path.to_owned(), Utf8Path::new("logs").join(path)]);
-    let all = [git_dir, common_dir].into_iter().flat_map(|folder| WRITTEN.map(|name| folder.join(name)));
-    let leads_out = |path: &Utf8PathBuf| {
-        let target = path.is_symlink().then(|| path.canonicalize_utf8().ok());
-        target.is_some_and(|target| {
-            target.is_none_or(|target| ![git_dir, common_dir].iter().any(|folder| target.starts_with(folder)))
-        })
-    };
-    let mut all = all.chain(of_branch.map(|path| common_dir.join(path)));
-    all.find(leads_out).map_or(Ok(()), |path| Err(GitError::Link(path)))
+    let names = of_branch.map(|name| (common_dir, name));
+    let folders = if git_dir == common_dir { vec![common_dir] } else { vec![git_dir, common_dir] };
+    let usual = folders.iter().flat_map(|folder| WRITTEN.map(|name| (*folder, name.into())));
+    // Some people keep objects on another disk, or share all but a few files of a git folder.
+    let objects = common_dir.join("objects").read_link_utf8().is_ok().then(|| common_dir.join("objects"));
+    let objects = objects.and_then(|path| path.canonicalize_utf8().ok());
+    let shared = objects.as_deref().filter(|path| path.ends_with("objects")).and_then(Utf8Path::parent);
+    let mut targets = Vec::new();
+    for (folder, name) in usual.chain(names) {
+        let path = folder.join(&name);
+        let Ok(text) = path.read_link_utf8() else { continue };
+        // As `core.preferSymlinkRefs` writes it.
+        if name == "HEAD" && text.starts_with("refs/heads") {
+            continue;
+        }
+        let is_known = |target: &Utf8PathBuf| match name == "objects" {
+            true => target.join("pack").is_dir(),
+            false => shared.is_some_and(|shared| *target == shared.join(&name)),
+        };
+        let target = path.canonicalize_utf8().ok().filter(is_known);
+        targets.push(target.ok_or(GitError::Link(path))?);
+    }
+    Ok(targets)
 }
 
 /// The same for the repository that contains a folder, before anything is known of it.
@@ -120,6 +134,7 @@ fn check_kind(path: &Utf8Path) -> Result<(), GitError> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fs::File;
 
     use super::*;
@@ -203,18 +218,44 @@ mod tests {
         let names =
             ["index", "logs", "logs/HEAD", "logs/refs/heads/main", "refs/heads", "logs/refs", "packed-refs"];
         for name in names {
-            let (_dir, root) = folder();
-            let git = root.join(".git");
-            assert!(check_links(&git, &git).is_ok());
-            let path = git.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
-            std::os::unix::fs::symlink(root.join("inner"), &path).unwrap();
-            assert!(matches!(check_links(&git, &git), Err(GitError::Link(named)) if named == path), "{name}");
-            fs::remove_file(&path).unwrap();
-            std::os::unix::fs::symlink(git.join("info"), &path).unwrap();
-            assert!(check_links(&git, &git).is_ok(), "{name}");
+            for target in ["inner", ".git/info", ".git/config", ".git/hooks/pre-commit", ".git/refrain/file"]
+            {
+                let (_dir, root) = folder();
+                let git = root.join(".git");
+                assert_eq!(link_targets(&git, &git).unwrap(), [""; 0]);
+                let path = git.join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+                std::os::unix::fs::symlink(root.join(target), &path).unwrap();
+                let found = link_targets(&git, &git);
+                assert!(matches!(found, Err(GitError::Link(named)) if named == path), "{name} {target}");
+            }
         }
+    }
+
+    #[test]
+    fn links_of_the_user_to_a_shared_git_folder_are_followed() {
+        let (_dir, root) = folder();
+        let (git, other) = (root.join(".git"), root.join("other.git"));
+        for folder in ["objects/pack", "refs/heads", "logs/refs"] {
+            fs::create_dir_all(other.join(folder)).unwrap();
+        }
+        write(&other.join("packed-refs"), "");
+        let link = |name: &str| {
+            let _ = fs::remove_dir_all(git.join(name));
+            std::os::unix::fs::symlink(other.join(name), git.join(name)).unwrap();
+        };
+        link("packed-refs");
+        assert!(matches!(link_targets(&git, &git), Err(GitError::Link(_))), "its objects are its own");
+        let names = ["objects", "refs", "packed-refs", "logs"];
+        ["objects", "refs", "logs"].iter().for_each(|name| link(name));
+        let found = || BTreeSet::from_iter(link_targets(&git, &git).unwrap());
+        let targets = BTreeSet::from(names.map(|name| other.join(name)));
+        assert_eq!(found(), targets);
+        let head = git.join("HEAD");
+        fs::remove_file(&head).unwrap();
+        std::os::unix::fs::symlink("refs/heads/main", &head).unwrap();
+        assert_eq!(found(), targets, "as core.preferSymlinkRefs makes it");
     }
 
     #[test]

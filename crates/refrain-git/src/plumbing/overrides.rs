@@ -1,6 +1,7 @@
 //! Settings that make git run a program or connect elsewhere, and the replacements for those that differ from their
 //! pins. An agent can write to every configuration file of its user.
 
+use camino::Utf8PathBuf;
 use refrain_core::git::{GitPin, GitPins};
 
 use crate::plumbing::git::NO_LAZY_FETCH;
@@ -92,6 +93,8 @@ pub(crate) struct Overrides {
     pub(crate) has_filters: bool,
     pub(crate) has_programs: bool,
     pub(crate) has_reference_hook: bool,
+    /// Where links in the git folder lead.
+    pub(crate) link_targets: Vec<Utf8PathBuf>,
     /// Whether git gets objects from a remote while it reads.
     pub(crate) fetches: bool,
 }

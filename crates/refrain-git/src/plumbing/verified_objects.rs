@@ -2,15 +2,14 @@
 //! object store, there may be several contents under one name, and each git that reads decides anew which it takes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use refrain_core::git::{Oid, RepoPath};
 
 use crate::candidate::checkout_path::check_path;
 use crate::error::{GitError, OnPath};
-use crate::plumbing::disk::{ScratchFolder, remove};
+use crate::plumbing::disk::{ScratchFolder, remove, write};
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
@@ -28,7 +27,7 @@ impl VerifiedObjects {
     pub(crate) fn of(repository: &Repository, git: Git<'_>, commits: &[&Oid]) -> Result<Self, GitError> {
         let objects = Self::named(repository, git, &names(git, commits)?)?;
         let root = commits.first().map(|root| format!("{root}\n")).unwrap_or_default();
-        write(&objects.shallow, &root)?;
+        write(&objects.shallow, root.as_bytes())?;
         // A forged tree names other objects than the one that was copied.
         let here = objects.apply(git).without_fetching();
         let names = names(here, commits)?;
@@ -49,9 +48,9 @@ impl VerifiedObjects {
         for folder in [&info, &pack] {
             fs::create_dir(folder).on("create", folder)?;
         }
-        write(&objects.shallow, "")?;
+        write(&objects.shallow, b"")?;
         let alternates = info.join("alternates");
-        write(&alternates, &format!("{}\n", repository.common_dir().join("objects")))?;
+        write(&alternates, format!("{}\n", repository.common_dir().join("objects")).as_bytes())?;
         let (here, pack) = (objects.apply(git), pack.join("pack"));
         // In one pack, whatever the user's configuration says.
         let asked = ["-c", "pack.packSizeLimit=0", "pack-objects", "-q", "--window=0", pack.as_str()];
@@ -100,10 +99,6 @@ pub(crate) type Names = BTreeMap<String, String>;
 
 fn forged(names: &Names, name: &str) -> GitError {
     GitError::ForgedObject(names.get(name).map_or(name, String::as_str).to_owned())
-}
-
-fn write(path: &Utf8Path, text: &str) -> Result<(), GitError> {
-    File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).on("write", path)
 }
 
 /// The objects that [`VerifiedObjects::of`] copies, as git reads them now.

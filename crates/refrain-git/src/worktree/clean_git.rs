@@ -5,15 +5,14 @@
 //! worktree, and could write to its branches. Here it sees the head, the branches, the tags and the settings of the
 //! worktree, with the candidate staged; what it writes is gone before the next gate.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 
 use camino::Utf8Path;
 use refrain_core::git::Oid;
 
 use crate::error::{GitError, OnPath};
-use crate::plumbing::disk::{read, remove};
+use crate::plumbing::disk::{read, remove, write};
 use crate::plumbing::git::Git;
 use crate::plumbing::object::is_sha1;
 use crate::repository::Repository;
@@ -105,16 +104,4 @@ fn config(format: &str, common: &Utf8Path, folder: &Utf8Path) -> String {
         quoted(&common.join("config")),
         quoted(folder),
     )
-}
-
-/// Writes a file unless it already has this content. Never writes through a symbolic link.
-fn write(path: &Utf8Path, content: &[u8]) -> Result<(), GitError> {
-    let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-    if is_file && read(path).is_ok_and(|found| found == content) {
-        return Ok(());
-    }
-    remove(path)?;
-    let mut file =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).on("write", path)?;
-    file.write_all(content).on("write", path)
 }

@@ -1,14 +1,13 @@
 //! The folder of a pool's worktree and its link to the repository: whether both exist and match, and how to repair
 //! them.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
 use crate::error::{GitError, OnPath};
-use crate::plumbing::disk::{remove, text};
+use crate::plumbing::disk::{remove, text, write};
 use crate::plumbing::git_files::named;
 use crate::plumbing::worktree_list::has_modules;
 use crate::repository::Repository;
@@ -97,7 +96,7 @@ pub(crate) fn mend(
     remove(&dot_git)?;
     if let Some(git_dir) = known {
         if has_head(&git_dir) && git_dir.join("commondir").is_file() {
-            return write(&dot_git, &format!("gitdir: {git_dir}\n"));
+            return write(&dot_git, format!("gitdir: {git_dir}\n").as_bytes());
         }
         // Without its head it is useless, and git cannot remove it either.
         remove(&git_dir)?;
@@ -106,7 +105,7 @@ pub(crate) fn mend(
     repository.add_empty_worktree(repository.git(), &aside, (at, None))?;
     let git_dir = named(&aside.join(".git"))
         .ok_or_else(|| GitError::Answer { command: "worktree add", answer: aside.to_string() })?;
-    write(&git_dir.join("gitdir"), &format!("{dot_git}\n"))?;
+    write(&git_dir.join("gitdir"), format!("{dot_git}\n").as_bytes())?;
     fs::rename(aside.join(".git"), &dot_git).on("write", &dot_git)?;
     remove(&aside)?;
     let there = Repository::open(folder, repository.env())?.guarded_like(repository);
@@ -129,8 +128,4 @@ pub(crate) fn forget_mending(repository: &Repository, beside: &Utf8Path) -> Resu
         let _ = repository.worktrees_to_change().remove_whatever(&path);
     }
     remove(&path)
-}
-
-fn write(path: &Utf8Path, text: &str) -> Result<(), GitError> {
-    File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).on("write", path)
 }

@@ -129,7 +129,7 @@ fn a_pull_request_goes_its_whole_way(#[values(Kind::GitHub, Kind::GitLab, Kind::
     assert_eq!(it.there.said(1), ("Do it well".to_owned(), "All of it".to_owned()));
     assert_eq!(forge.mergeable(1).unwrap(), Mergeable::Yes);
     let MergeOutcome::Done { commit, branch_deleted } = it.merge().unwrap() else { panic!("it goes") };
-    assert_eq!((commit.map(String::from), branch_deleted), (it.there.head("main"), true));
+    assert_eq!((commit.map(|commit| commit.to_string()), branch_deleted), (it.there.head("main"), true));
     assert_eq!(it.there.head(BRANCH), None);
     let again = it.merge().unwrap();
     assert!(matches!(again, MergeOutcome::Done { commit: Some(_), branch_deleted: true }), "{again:?}");

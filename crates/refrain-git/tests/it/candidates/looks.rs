@@ -105,12 +105,14 @@ fn a_change_that_git_does_not_see_is_no_part_of_a_claim() {
             break told;
         }
     };
-    if tree(&place, &repository, &base) == told {
-        let entries = repository.new_entries(base.head.as_ref(), &told).unwrap();
-        let request = ExactnessRequest { entries: &entries, since: None, omitted: &[], cancel: None };
-        let unlike = repository.unlike_checkout(request).unwrap();
-        assert_eq!(unlike.iter().map(ToString::to_string).collect::<Vec<_>>(), ["src/a.rs"]);
+    if tree(&place, &repository, &base) != told {
+        // A git that compares nanoseconds sees it.
+        return;
     }
+    let entries = repository.new_entries(base.head.as_ref(), &told).unwrap();
+    let request = ExactnessRequest { entries: &entries, since: None, omitted: &[], cancel: None };
+    let unlike = repository.unlike_checkout(request).unwrap();
+    assert_eq!(unlike.iter().map(ToString::to_string).collect::<Vec<_>>(), ["src/a.rs"]);
 }
 
 /// An agent may write the index of its worktree: here, that a file is not changed.
