@@ -458,10 +458,7 @@ impl<'a> Git<'a> {
         let worktree = worktree.map(Path::new).filter(|path| path.is_absolute());
         let around = worktree.filter_map(|path| path.ancestors().skip(1).find(|above| above.is_dir()));
         let written = all.map(|folder| folder.as_std_path().to_owned()).chain(around.map(Path::to_owned));
-        Some(FileLimits {
-            written: written.collect(),
-            run: own_programs(self.env, program).unwrap_or_default(),
-        })
+        Some(FileLimits { written: written.collect(), run: own_programs(self.env, program)? })
     }
 
     /// What git printed.
