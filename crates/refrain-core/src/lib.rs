@@ -26,6 +26,7 @@ pub mod prompt;
 pub mod protect;
 pub mod review;
 pub mod sandbox;
+mod serde_default;
 pub mod session;
 #[cfg(test)]
 mod simulation;

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::event::{self, Ask, Asker, Identity, Record, Urgency};
 use crate::ids::{LoopId, RequestId};
+use crate::model::status::StatusWord;
 use crate::signature::{Signatures, SignedKind, SignedRecord};
 use crate::spec::Millis;
 
@@ -59,13 +60,19 @@ pub enum SharedEvent {
 }
 
 /// The ways in which a machine can stop.
-pub trait MachineEnd: Copy {
+pub trait MachineEnd: Copy + Into<StatusWord> {
     /// The status that it leaves the machine in, as `status` spells it.
-    fn name(self) -> &'static str;
+    fn name(self) -> &'static str {
+        self.into().as_str()
+    }
 
     /// Whether nothing more can happen to it.
-    fn is_final(self) -> bool;
+    fn is_final(self) -> bool {
+        self.into().is_over()
+    }
 }
+
+impl<E: Copy + Into<StatusWord>> MachineEnd for E {}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ended<E = event::End> {

@@ -10,6 +10,7 @@ pub mod price;
 pub mod signature;
 pub mod spec;
 pub mod splice;
+pub(crate) mod status;
 pub mod text;
 pub mod values;
 pub mod work;

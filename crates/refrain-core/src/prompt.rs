@@ -26,7 +26,7 @@ use crate::fingerprint::essence;
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::memory;
 use crate::spec::Spec;
-use crate::stuck::{self, CurrentFailure, TriedIteration, Verdict};
+use crate::stuck::{self, CurrentFailure, Verdict};
 use crate::text::{cut_middle, inline_code};
 use crate::view::progress;
 
@@ -35,7 +35,7 @@ pub use quote::{GateRun, Quote, QuotedLogs, Source, quotes};
 pub use parts::{FAILURE_EXCERPT, NOTES_EXCERPT};
 
 pub(crate) use gates::describe_gate_failures;
-pub(crate) use parts::{Excerpt, charged, fenced, fenced_as, last_iteration, outcome};
+pub(crate) use parts::{Excerpt, answer_schema, attempt_line, charged, fenced, fenced_as, last_iteration};
 pub(crate) use touched_paths::describe_touched_paths;
 
 use parts::separate;
@@ -208,15 +208,7 @@ fn directive(state: &LoopState, quoted: QuotedLogs<'_>) -> Option<String> {
     let failing: Vec<_> = by_agent.into_iter().chain(quoted.gates().filter_map(of_gate)).collect();
     let failing: Vec<_> =
         failing.iter().map(|(gate, essence)| CurrentFailure { gate: gate.as_deref(), essence }).collect();
-    let outcomes: Vec<_> = charged(state).map(|attempt| (attempt, outcome(state, attempt))).collect();
-    let tried: Vec<_> = outcomes
-        .iter()
-        .map(|(attempt, outcome)| TriedIteration {
-            iteration: attempt.id.iteration,
-            outcome,
-            preview: attempt.finished.as_ref().map(|finished| finished.preview.as_str()),
-        })
-        .collect();
+    let tried: Vec<_> = charged(state).map(|attempt| attempt_line(state, attempt, stuck::LINE)).collect();
     Some(stuck::directive((pattern, &state.progress.stuck), &failing, &tried))
 }
 

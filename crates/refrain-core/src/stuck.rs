@@ -169,29 +169,20 @@ pub struct CurrentFailure<'a> {
     pub essence: &'a FailureText,
 }
 
-/// One iteration's try, for the [`directive`].
-#[derive(Clone, Copy, Debug)]
-pub struct TriedIteration<'a> {
-    pub iteration: u32,
-    /// Its result, in words that follow its number: `claimed; gate tests failed`.
-    pub outcome: &'a str,
-    /// The beginning of the agent's words on it.
-    pub preview: Option<&'a str>,
-}
-
 /// The longest directive, in bytes.
 pub const LONGEST: usize = 8 * 1024;
 const MOST_FAILING: usize = 2;
 const MOST_LINES: usize = 6;
 const MOST_TRIED: usize = 5;
-const LINE: usize = 160;
+/// The longest part of a line, in bytes.
+pub(crate) const LINE: usize = 160;
 
 /// The prompt section for an agent that makes no progress: what fails and how often, what was tried (oldest first; of
 /// many the last), and to do something else. Printable, and at most [`LONGEST`] bytes.
 pub fn directive(
     (pattern, stuck): (Pattern, &Stuck),
     failing: &[CurrentFailure<'_>],
-    tried: &[TriedIteration<'_>],
+    tried: &[String],
 ) -> String {
     let mut text = String::from("STRATEGY SHIFT: ");
     let count = stuck.count_of(pattern);
@@ -228,7 +219,7 @@ pub fn directive(
         });
     }
     for tried in &tried[tried.len().saturating_sub(MOST_TRIED)..] {
-        text.push_str(&format!("\n- iteration {}: {}", tried.iteration, attempt(tried)));
+        text.push_str(&format!("\n- {}", one_line(tried, 3 * LINE)));
     }
     text.push_str(match pattern {
         Pattern::SameWork => {
@@ -247,16 +238,6 @@ pub fn directive(
         }
     });
     text
-}
-
-fn attempt(tried: &TriedIteration<'_>) -> String {
-    let mut parts = vec![one_line(tried.outcome, LINE)];
-    if let Some(preview) =
-        tried.preview.map(|preview| one_line(preview, LINE)).filter(|said| !said.is_empty())
-    {
-        parts.push(format!("said: {preview}"));
-    }
-    parts.join("; ")
 }
 
 fn one_line(text: &str, most: usize) -> String {

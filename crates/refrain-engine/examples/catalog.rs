@@ -14,7 +14,7 @@ use refrain_core::agent::{AgentReport, Scope, Session, Tokens, Usd};
 use refrain_core::event::{
     AttemptFinished, ClaimSource, End, Event, Exit, FORMAT, Identity, LoopStarted, Process,
 };
-use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{AgentKind, AgentSpec, Limits};
 use refrain_core::view::{self, Alive};
 use refrain_core::{AttemptId, Spec};
@@ -148,7 +148,7 @@ fn write_loop(
 
 fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
     Ok(Spec {
-        promise: Some(Promise { text: PromiseText::try_new("COMPLETE")?, mode: MatchMode::Tag }),
+        promise: Some(Promise { text: "COMPLETE".parse()?, mode: MatchMode::Tag }),
         limits: Limits { max_iterations: Some(20), ..Limits::default() },
         ..Spec::new(
             format!("claude-{number:05}").parse()?,

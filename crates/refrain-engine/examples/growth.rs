@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
     Ok(Spec {
         promise: Some(refrain_core::promise::Promise {
-            text: refrain_core::promise::PromiseText::try_new("COMPLETE")?,
+            text: "COMPLETE".parse()?,
             mode: refrain_core::promise::MatchMode::Plain,
         }),
         limits: Limits { max_iterations: Some(ITERATIONS), ..Limits::default() },

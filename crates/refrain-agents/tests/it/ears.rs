@@ -5,7 +5,7 @@ use refrain_agents::output_parser::{OutputParser, ParsedOutput, Stream};
 use refrain_core::agent::{AgentEvent, FaultKind, Usage};
 use refrain_core::event::Exit;
 use refrain_core::plan::TaskRef;
-use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{AgentKind, OutputFormat};
 use refrain_core::{Spec, promise};
 
@@ -94,8 +94,7 @@ fn promising(kind: AgentKind, output_format: OutputFormat) -> Spec {
     let mut spec = spec(kind.program().unwrap_or("cat"), &[]);
     spec.agent.kind = kind;
     spec.agent.output_format = output_format;
-    spec.promise =
-        Some(Promise { text: PromiseText::try_new("DONE").expect("a promise"), mode: MatchMode::Tag });
+    spec.promise = Some(Promise { text: "DONE".parse().expect("a promise"), mode: MatchMode::Tag });
     spec
 }
 

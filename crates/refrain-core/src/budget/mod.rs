@@ -22,16 +22,14 @@ use serde::{Deserialize, Serialize};
 use crate::agent::Usd;
 
 /// How much money loops may cost together; none is no cap.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Caps {
     /// All loops of the user, in one day.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day: Option<Usd>,
     /// All loops of one project, in one day.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_day: Option<Usd>,
     /// All loops of one project, in all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<Usd>,
 }
 
@@ -93,7 +91,6 @@ pub struct CapUsage {
     /// Which.
     pub which: CapKind,
     /// The day that it is about, in the user's own time zone; where it is about days.
-    #[schemars(with = "String")]
     pub day: Date,
     /// The cap, in US dollars.
     pub cap: Usd,

@@ -18,7 +18,7 @@ pub use judge::{Fault, History, judge};
 pub use question::{question, read, schema};
 
 use crate::LoopId;
-use crate::event::{BlockReason, End};
+use crate::event::End;
 use crate::r#loop::LoopState;
 
 /// The version of [`Proposal`]; it rises when a reader of the last one would be misled.
@@ -68,7 +68,6 @@ pub struct Proposal {
     /// The loop that it was learnt from, by whose name it goes.
     pub id: LoopId,
     /// When it was made.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// The file, seen from the top of the worktree.
     pub file: String,
@@ -79,7 +78,6 @@ pub struct Proposal {
     /// What became of it.
     pub standing: ProposalState,
     /// When that was decided.
-    #[schemars(with = "Option<String>")]
     pub decided_at: Option<Timestamp>,
 }
 
@@ -109,9 +107,7 @@ pub fn is_of_use(state: &LoopState) -> bool {
         | End::Stuck
         | End::TimedOut
         | End::BudgetExceeded { .. } => true,
-        End::Blocked { why } => {
-            matches!(why, BlockReason::Stuck | BlockReason::GaveUp | BlockReason::StateFile)
-        }
+        End::Blocked { why } => why.is_of_work(),
         End::Cancelled | End::Paused => false,
     };
     is_over && state.charged > state.spec.carried() && state.spec.task.is_none() && state.spec.depth == 0

@@ -2,11 +2,9 @@
 
 use std::fmt::Write;
 
-use schemars::generate::SchemaSettings;
-
 use super::{Fault, Reflection};
 use crate::r#loop::{Attempt, LoopState};
-use crate::prompt::fenced;
+use crate::prompt::{answer_schema, fenced};
 use crate::text::{clip, cut_middle, printable, squeeze};
 use crate::view::{self, Alive};
 
@@ -21,11 +19,7 @@ const LONGEST: usize = 64 << 10;
 
 /// The JSON Schema of an answer, for agents that can be held to one.
 pub fn schema() -> serde_json::Value {
-    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<Reflection>();
-    // Names of ours are nothing to an agent.
-    schema.remove("title");
-    schema.to_value()
+    answer_schema::<Reflection>()
 }
 
 /// The question for the agent. `old` is the text of `file`, none if there is no such file; `clean` removes secrets from

@@ -12,6 +12,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 pub use self::default::{DefaultGates, GateChoice, GateSource};
 pub use self::offer::Offer;
@@ -21,8 +22,9 @@ use crate::newtype::checked_text;
 use crate::spec::{AgentSpec, Millis, Secret};
 
 /// A gate's name: `[a-z][a-z0-9-]*`, at most 64 characters (contract.md), because it becomes the name of its log.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct GateName(String);
 
@@ -78,7 +80,7 @@ impl FromStr for GateName {
     }
 }
 
-checked_text!(GateName, GateNameError);
+checked_text!(GateName);
 
 /// A check that Refrain runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -150,12 +152,6 @@ pub struct GateEnv {
     /// Variables by their names (`--gate-env`). One without a value is passed as the runner has it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, Option<Secret>>,
-}
-
-impl GateEnv {
-    pub fn is_empty(&self) -> bool {
-        self.mark.is_empty() && self.variables.is_empty()
-    }
 }
 
 /// What an agent that reviews said.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::glob::PathGlob;
 use crate::protect::Program;
+use crate::serde_default::is_default;
 pub use conflict::{Conflict, ConflictKind};
 pub use names::{Oid, OidError, RepoPath};
 pub use pins::{GitPin, GitPins, PushTarget};
@@ -98,13 +99,8 @@ pub enum CommitWhen {
     Each,
 }
 
-impl CommitWhen {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// A loop's use of git, as pinned at its start.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitSpec {
     /// What is done after each iteration.
@@ -114,7 +110,6 @@ pub struct GitSpec {
     pub checkout: Checkout,
     /// The branch that its pull request is for: what was checked out when it was started. None where it has none, or the
     /// forge's own default is meant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub onto: Option<String>,
     /// Other loops may work in the same worktree at the same time, whatever that does to its commits (`--share-worktree`).
     #[serde(default)]
@@ -123,19 +118,16 @@ pub struct GitSpec {
     #[serde(default)]
     pub candidates: bool,
     /// What was there before the loop, where nothing but a failure branch ever asks for that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Box<Base>>,
     /// What git runs and where it pushes; none outside of a repository.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pins: Option<Box<GitPins>>,
     /// The message of its commits.
     #[serde(default)]
     pub commit_template: Template,
     /// Which iterations are committed.
-    #[serde(default, skip_serializing_if = "CommitWhen::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub commit_when: CommitWhen,
     /// The command that prepares a new worktree, once (`[worktrees] setup`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
     /// The largest file that is committed, in bytes.
     #[serde(default = "largest_file")]
@@ -190,6 +182,7 @@ impl GitSpec {
 }
 
 /// What was there before the loop: everything that it adds to this is its own.
+#[serde_with::apply(Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Base {
     /// What was checked out; none on a branch without a commit.
@@ -197,16 +190,13 @@ pub struct Base {
     /// The branch that was checked out, without `refs/heads/`; none where the head was detached.
     pub branch: Option<String>,
     /// What was changed, staged or new already. It is the person's and never becomes part of a candidate.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirty: Vec<Dirty>,
     /// Paths whose changes git is configured to ignore (`git update-index --skip-worktree` and `--assume-unchanged`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<RepoPath>,
     /// The tree of all that is protected, as it was on disk: what was dirty, new or ignored included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<Oid>,
     /// The programs that the gates look up, as they were found.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
     /// What git was in the middle of: nothing is committed before that is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -388,6 +378,7 @@ pub fn path_names(paths: &[RepoPath], most: usize) -> String {
 }
 
 /// What came of the attempt to commit an iteration.
+#[serde_with::apply(Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")])]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommitReport {
     /// The iteration.
@@ -398,29 +389,20 @@ pub struct CommitReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Oid>,
     /// Commits that the agent made by itself since the last report, oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_agent: Vec<Oid>,
     /// Where the head was at the last report, if that is not in the history any more (a reset, a rebase, an amended commit):
     /// all that was lost hangs on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Oid>,
     /// What looks like a secret and is in the history now: in commits of the agent's own, and where it is allowed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exposed: Vec<ExposedSecret>,
     /// What a hook put into the commit that is not the loop's, where that could not be undone.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<RepoPath>,
     /// What is in the worktree, is the loop's and is not committed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<OmittedPath>,
     /// How much more is omitted than is named.
-    #[serde(default, skip_serializing_if = "is_none_left")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub left_out_more: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-fn is_none_left(count: &u64) -> bool {
-    *count == 0
 }
 
 impl CommitReport {

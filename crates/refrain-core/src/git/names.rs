@@ -7,10 +7,10 @@ use crate::newtype::checked_text;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// The name of an object: 40 or 64 hexadecimal digits, in lower case.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub struct Oid(String);
 
@@ -37,7 +37,7 @@ impl FromStr for Oid {
     }
 }
 
-checked_text!(Oid, OidError);
+checked_text!(Oid);
 
 /// A path below the worktree's root, as git knows it: any bytes. As text, those that are not UTF-8, and `%`, are written
 /// `%XX`, so that it can stand in a journal and be read back.

@@ -54,21 +54,14 @@ pub struct PublishReport {
 impl PublishReport {
     /// Whether something was done outside, or made known there.
     pub fn is_done(&self) -> bool {
-        match &self.result {
-            PublishResult::Pushed { .. }
-            | PublishResult::Rebased { .. }
-            | PublishResult::Requested(_)
-            | PublishResult::Merged { .. }
-            | PublishResult::Returned { .. } => true,
-            PublishResult::Conflict { .. }
-            | PublishResult::Checked(_)
-            | PublishResult::Later { .. }
-            | PublishResult::Refused { .. } => false,
-        }
+        use PublishResult::{Merged, Pushed, Rebased, Requested, Returned};
+        let result = &self.result;
+        matches!(result, Pushed { .. } | Rebased { .. } | Requested(_) | Merged { .. } | Returned { .. })
     }
 }
 
 /// The same, in detail.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PublishResult {
@@ -102,13 +95,11 @@ pub enum PublishResult {
     /// It is merged.
     Merged {
         /// The commit on the base; none where the forge does not say.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<Oid>,
     },
     /// The worktree is on the base, and the branch is gone.
     Returned {
         /// Why it is not, where something would be lost.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<String>,
     },
     /// Not now, but it may pass by itself.
@@ -116,8 +107,6 @@ pub enum PublishResult {
         /// Why.
         said: String,
         /// When it is worth trying again, where the forge says so.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schemars(with = "Option<String>")]
         until: Option<Timestamp>,
     },
     /// A person has to do something about it.

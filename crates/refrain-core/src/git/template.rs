@@ -3,16 +3,18 @@
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 use crate::ids::LoopId;
 use crate::newtype::checked_text;
 use crate::text::{clip, printable, squeeze};
 
+/// The names that stand for something. There is no escape: a subject line or a branch name needs no brace.
+const NAMES: [&str; 6] = ["loop", "id", "iteration", "max", "summary", "timestamp"];
+
 /// A text with names in braces that stand for something (seed 001, `commit_template`, `branch_template`). Names that it does
 /// not know are refused when it is read, not when it is used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub struct Template(String);
 
@@ -52,22 +54,28 @@ impl Template {
     pub const BRANCH: &'static str = "loop/{timestamp}-{loop}";
 
     pub fn fill(&self, with: TemplateValues<'_>) -> String {
-        let mut text = String::new();
-        for piece in pieces(&self.0) {
-            match piece {
-                Ok(Piece::Text(words)) => text.push_str(words),
-                Ok(Piece::Name(Name::Loop)) => text.push_str(with.id.as_str()),
-                Ok(Piece::Name(Name::Iteration)) => text.push_str(&with.iteration.to_string()),
-                Ok(Piece::Name(Name::Max)) => {
-                    text.push_str(&with.max.map_or_else(|| "∞".to_owned(), |max| max.to_string()));
-                }
-                Ok(Piece::Name(Name::Summary)) => text.push_str(with.summary),
-                Ok(Piece::Name(Name::Timestamp)) => text.push_str(with.timestamp),
-                // It was read once.
-                Err(_) => {}
-            }
+        let (mut text, mut rest) = (String::new(), self.0.as_str());
+        while let Some((words, after)) = rest.split_once('{')
+            && let Some((name, after)) = after.split_once('}')
+        {
+            text.push_str(words);
+            text.push_str(&with.value(name).unwrap_or_default());
+            rest = after;
         }
-        text
+        text + rest
+    }
+}
+
+impl TemplateValues<'_> {
+    fn value(&self, name: &str) -> Option<String> {
+        Some(match name {
+            "loop" | "id" => self.id.to_string(),
+            "iteration" => self.iteration.to_string(),
+            "max" => self.max.map_or_else(|| "∞".to_owned(), |max| max.to_string()),
+            "summary" => self.summary.to_owned(),
+            "timestamp" => self.timestamp.to_owned(),
+            _ => return None,
+        })
     }
 }
 
@@ -84,11 +92,21 @@ impl FromStr for Template {
         if text.trim().is_empty() {
             return Err(TemplateError::Empty);
         }
-        pieces(text).find_map(Result::err).map_or_else(|| Ok(Self(text.to_owned())), Err)
+        let mut rest = text;
+        while let Some((_, after)) = rest.split_once('{') {
+            let Some((name, after)) = after.split_once('}') else {
+                return Err(TemplateError::Open(text.to_owned()));
+            };
+            if !NAMES.contains(&name) {
+                return Err(TemplateError::Unknown(name.to_owned()));
+            }
+            rest = after;
+        }
+        Ok(Self(text.to_owned()))
     }
 }
 
-checked_text!(Template, TemplateError);
+checked_text!(Template);
 
 /// The longest subject of a commit, in bytes.
 const SUBJECT: usize = 72;
@@ -97,47 +115,6 @@ const SUBJECT: usize = 72;
 pub fn subject(text: &str) -> Option<String> {
     let line = text.lines().map(|line| squeeze(&printable(line))).find(|line| !line.trim().is_empty())?;
     Some(clip(line.trim(), SUBJECT).into_owned())
-}
-
-enum Piece<'a> {
-    Text(&'a str),
-    Name(Name),
-}
-
-enum Name {
-    Loop,
-    Iteration,
-    Max,
-    Summary,
-    Timestamp,
-}
-
-/// What a template is made of. There is no escape: a subject line or a branch name needs no brace.
-fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, TemplateError>> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let Some(open) = rest.find('{') else {
-            return (!rest.is_empty()).then(|| Ok(Piece::Text(std::mem::take(&mut rest))));
-        };
-        if open > 0 {
-            let (words, after) = rest.split_at(open);
-            rest = after;
-            return Some(Ok(Piece::Text(words)));
-        }
-        let Some((name, after)) = rest[1..].split_once('}') else {
-            rest = "";
-            return Some(Err(TemplateError::Open(text.to_owned())));
-        };
-        rest = after;
-        Some(Ok(Piece::Name(match name {
-            "loop" | "id" => Name::Loop,
-            "iteration" => Name::Iteration,
-            "max" => Name::Max,
-            "summary" => Name::Summary,
-            "timestamp" => Name::Timestamp,
-            unknown => return Some(Err(TemplateError::Unknown(unknown.to_owned()))),
-        })))
-    })
 }
 
 #[cfg(test)]

@@ -182,15 +182,8 @@ impl LoopState {
         what: &'static str,
         fits: impl FnOnce(&InFlight) -> bool,
     ) -> Result<&mut InFlight, &'static str> {
-        match &mut self.phase {
-            Phase::InFlight(flight) if fits(flight) => Ok(flight),
-            Phase::InFlight(_)
-            | Phase::Idle { .. }
-            | Phase::Begun { .. }
-            | Phase::Proving(_)
-            | Phase::Publishing(_)
-            | Phase::Critiquing(_) => Err(what),
-        }
+        let Phase::InFlight(flight) = &mut self.phase else { return Err(what) };
+        if fits(flight) { Ok(flight) } else { Err(what) }
     }
 
     /// Whether a runner or a session drives it, as far as the journal knows.

@@ -45,33 +45,6 @@ impl AgentSpec {
     }
 }
 
-impl MachineEnd for End {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Completed { .. } => "completed",
-            Self::Cancelled => "cancelled",
-            Self::IterationCap => "iteration-cap",
-            Self::TimedOut => "timed-out",
-            Self::BudgetExceeded { .. } => "budget-exceeded",
-            Self::Stuck => "stuck",
-            Self::Blocked { .. } => "blocked",
-            Self::Paused => "paused",
-        }
-    }
-
-    fn is_final(self) -> bool {
-        match self {
-            Self::Completed { .. } | Self::Cancelled => true,
-            Self::IterationCap
-            | Self::Stuck
-            | Self::TimedOut
-            | Self::BudgetExceeded { .. }
-            | Self::Blocked { .. }
-            | Self::Paused => false,
-        }
-    }
-}
-
 impl LoopState {
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
         self.check_here()?;

@@ -18,14 +18,8 @@ impl LoopState {
     }
 
     pub fn critiquing(&self) -> Option<&RunningCritique> {
-        match &self.phase {
-            Phase::Critiquing(critiquing) => Some(critiquing),
-            Phase::Idle { .. }
-            | Phase::Begun { .. }
-            | Phase::InFlight(_)
-            | Phase::Proving(_)
-            | Phase::Publishing(_) => None,
-        }
+        let Phase::Critiquing(critiquing) = &self.phase else { return None };
+        Some(critiquing)
     }
 
     pub(super) fn start_critique(&mut self, iteration: u32, at: Timestamp) -> Result<(), &'static str> {
@@ -43,15 +37,8 @@ impl LoopState {
         what: &'static str,
         fits: impl FnOnce(&RunningCritique) -> bool,
     ) -> Result<&mut RunningCritique, &'static str> {
-        match &mut self.phase {
-            Phase::Critiquing(critiquing) if fits(critiquing) => Ok(critiquing),
-            Phase::Critiquing(_)
-            | Phase::Idle { .. }
-            | Phase::Begun { .. }
-            | Phase::InFlight(_)
-            | Phase::Proving(_)
-            | Phase::Publishing(_) => Err(what),
-        }
+        let Phase::Critiquing(critiquing) = &mut self.phase else { return Err(what) };
+        if fits(critiquing) { Ok(critiquing) } else { Err(what) }
     }
 
     pub(super) fn finish_critique(&mut self, finished: &CritiqueFinished) -> Result<(), &'static str> {

@@ -120,15 +120,10 @@ impl LoopState {
     /// What completes it from here: a claim that stands, or the count; not the count if a person has to approve the
     /// work and was not asked or said no.
     pub(super) fn completes_by(&self) -> Option<ClaimSource> {
-        match self.phase {
-            Phase::Idle { claim: Some(claim), uncommitted: false } => Some(claim),
-            Phase::Idle { .. } => (self.is_counted() && !self.spec.approval).then_some(ClaimSource::Count),
-            Phase::Begun { .. }
-            | Phase::InFlight(_)
-            | Phase::Proving(_)
-            | Phase::Publishing(_)
-            | Phase::Critiquing(_) => None,
+        if let Phase::Idle { claim: Some(claim), uncommitted: false } = self.phase {
+            return Some(claim);
         }
+        (self.is_counted() && !self.spec.approval).then_some(ClaimSource::Count)
     }
 
     /// Whether what the last of them left is still to be proven as what the loop ends with: the required gates, or a

@@ -29,14 +29,8 @@ pub const MAX_CONFLICTS: u32 = 2;
 
 impl LoopState {
     pub fn publishing(&self) -> Option<&Publishing> {
-        match &self.phase {
-            Phase::Publishing(publishing) => Some(publishing),
-            Phase::Idle { .. }
-            | Phase::Begun { .. }
-            | Phase::InFlight(_)
-            | Phase::Proving(_)
-            | Phase::Critiquing(_) => None,
-        }
+        let Phase::Publishing(publishing) = &self.phase else { return None };
+        Some(publishing)
     }
 
     pub fn next_effect(&self) -> Option<Effect> {

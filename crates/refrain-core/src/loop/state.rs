@@ -331,25 +331,16 @@ impl LoopState {
 
     /// Whether it is its session's turn: no runner has anything to do.
     pub fn is_in_session(&self) -> bool {
-        let is_its_turn = match self.phase {
-            Phase::InFlight(_) | Phase::Begun { .. } | Phase::Idle { uncommitted: false, .. } => true,
-            Phase::Idle { uncommitted: true, .. }
-            | Phase::Proving(_)
-            | Phase::Publishing(_)
-            | Phase::Critiquing(_) => false,
-        };
+        let is_its_turn = matches!(
+            self.phase,
+            Phase::InFlight(_) | Phase::Begun { .. } | Phase::Idle { uncommitted: false, .. }
+        );
         self.session.is_some() && self.ended.is_none() && is_its_turn
     }
 
     pub fn in_flight(&self) -> Option<&InFlight> {
-        match &self.phase {
-            Phase::InFlight(attempt) => Some(attempt),
-            Phase::Idle { .. }
-            | Phase::Begun { .. }
-            | Phase::Proving(_)
-            | Phase::Publishing(_)
-            | Phase::Critiquing(_) => None,
-        }
+        let Phase::InFlight(attempt) = &self.phase else { return None };
+        Some(attempt)
     }
 
     /// Whether its own branch was removed with its worktree, as it had no commit.
@@ -371,14 +362,8 @@ impl LoopState {
     }
 
     pub fn proving(&self) -> Option<&Proving> {
-        match &self.phase {
-            Phase::Proving(proving) => Some(proving),
-            Phase::Idle { .. }
-            | Phase::Begun { .. }
-            | Phase::InFlight(_)
-            | Phase::Publishing(_)
-            | Phase::Critiquing(_) => None,
-        }
+        let Phase::Proving(proving) = &self.phase else { return None };
+        Some(proving)
     }
 
     pub fn running_gate(&self) -> Option<&RunningGate> {

@@ -53,6 +53,13 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// The options that would be enough, if it was granted nothing.
+    pub(crate) fn flag(&self) -> Option<&str> {
+        if let Self::NothingGranted { flag, .. } = self { Some(flag) } else { None }
+    }
+}
+
 /// How much steering one prompt takes, in bytes: a prompt that is passed as an argument must fit into one. Schemas and
 /// forms, which count characters, use the same number.
 pub const MAX_STEERING: usize = 8 << 10;

@@ -4,13 +4,12 @@
 use std::fmt::Write;
 
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 
 use super::clean::{fit, plants};
 use super::{Kind, Memory, Origin, goal};
 use crate::r#loop::LoopState;
-use crate::prompt::fenced;
+use crate::prompt::{answer_schema, fenced};
 use crate::text::{clip, cut_middle, squeeze};
 use crate::view::{self, Alive};
 
@@ -43,11 +42,7 @@ struct LessonText {
 
 /// The JSON Schema of an answer, for agents that can be held to one.
 pub fn schema() -> serde_json::Value {
-    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<Lessons>();
-    // Names of ours are nothing to an agent.
-    schema.remove("title");
-    schema.to_value()
+    answer_schema::<Lessons>()
 }
 
 /// The question for an agent that looks back on a loop: `said` is its steering, `last` its agent's last message.

@@ -3,7 +3,7 @@
 
 use super::clean::{fit, plants};
 use super::{Kind, Memory, Origin};
-use crate::event::{BlockReason, End};
+use crate::event::End;
 use crate::gate::{Check, GateSpec};
 use crate::r#loop::LoopState;
 use crate::text::clip;
@@ -54,27 +54,7 @@ impl Outcome {
             End::Completed { .. } => Some(Self::Done),
             End::Cancelled => Some(Self::Abandoned),
             End::IterationCap | End::Stuck | End::TimedOut | End::BudgetExceeded { .. } => Some(failed()),
-            End::Blocked { why } => match why {
-                BlockReason::Stuck | BlockReason::GaveUp | BlockReason::StateFile => Some(failed()),
-                BlockReason::Refunds
-                | BlockReason::Churn
-                | BlockReason::AgentMissing
-                | BlockReason::GateMissing
-                | BlockReason::OutputLost
-                | BlockReason::Login
-                | BlockReason::Forbidden
-                | BlockReason::Credit
-                | BlockReason::Model
-                | BlockReason::Setup
-                | BlockReason::Session
-                | BlockReason::Limit
-                | BlockReason::Outage
-                | BlockReason::CostUnknown
-                | BlockReason::Repository
-                | BlockReason::Idle
-                | BlockReason::Publish
-                | BlockReason::Approval => None,
-            },
+            End::Blocked { why } => why.is_of_work().then(failed),
             End::Paused => None,
         }
     }

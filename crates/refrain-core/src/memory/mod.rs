@@ -83,10 +83,8 @@ pub struct Memory {
     /// The loop that it comes from; null where a person added it.
     pub source: Option<LoopId>,
     /// When it was first remembered.
-    #[schemars(with = "String")]
     pub created_at: Timestamp,
     /// When a loop was told it last; null where none was.
-    #[schemars(with = "Option<String>")]
     pub used_at: Option<Timestamp>,
     /// How many loops were told it.
     pub uses: u32,

@@ -7,10 +7,12 @@ use crate::newtype::checked_text;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// A memory's name: the same words of the same kind about the same project have the same.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct MemoryId(String);
 
@@ -43,7 +45,7 @@ impl FromStr for MemoryId {
     }
 }
 
-checked_text!(MemoryId, MemoryIdError);
+checked_text!(MemoryId);
 
 /// What a memory is.
 #[derive(
@@ -118,7 +120,6 @@ pub struct RecalledMemory {
     /// Its words, as they were then.
     pub text: String,
     /// When it was first remembered.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// The folder's name of the project that it is about, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

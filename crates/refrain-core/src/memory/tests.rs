@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
-use crate::promise::{MatchMode, Promise, PromiseText, scan};
+use crate::promise::{MatchMode, Promise, scan};
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
@@ -292,7 +292,7 @@ proptest! {
         let bare: Vec<_> = section.lines().filter_map(|line| line.strip_prefix("> ")).collect();
         prop_assert_eq!(bare.len(), 1);
         for mode in [MatchMode::Tag, MatchMode::Plain] {
-            let promise = Promise { text: PromiseText::try_new("COMPLETE").unwrap(), mode };
+            let promise = Promise { text: "COMPLETE".parse().unwrap(), mode };
             prop_assert!(!scan(&promise, &section, true).claimed);
             prop_assert!(!scan(&promise, bare[0], true).claimed, "{}", bare[0]);
             prop_assert!(scan(&promise, &section, true).gave_up.is_none());

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::serde_default::is_default;
 use crate::spec::Millis;
 use crate::text::{clip, printable, squeeze};
 
@@ -70,19 +71,10 @@ pub enum AgentEvent {
 impl AgentEvent {
     /// Whether the model answered or a tool ran: a retry before that succeeded.
     pub fn is_progress(&self) -> bool {
-        match self {
-            Self::Text { .. } | Self::Thought(_) | Self::ToolCall { .. } | Self::ToolResult { .. } => true,
-            Self::Final { ok, .. } => *ok,
-            // Usage is also part of the report of a run that was interrupted.
-            Self::Tokens { .. }
-            | Self::Cost { .. }
-            | Self::Session(_)
-            | Self::Retry(_)
-            | Self::Fault(_)
-            | Self::Notice(_)
-            | Self::TooLong
-            | Self::Unknown => false,
-        }
+        // Usage is none: it is also part of the report of a run that was interrupted.
+        let has_ended = matches!(self, Self::Final { ok: true, .. });
+        let is_of_tool = matches!(self, Self::ToolCall { .. } | Self::ToolResult { .. });
+        has_ended || is_of_tool || matches!(self, Self::Text { .. } | Self::Thought(_))
     }
 
     /// The same, with `clean` done to all that it shows.
@@ -101,16 +93,14 @@ impl AgentEvent {
 }
 
 /// What an agent says of itself.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
     /// The session's id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The model that it uses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The program's version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
@@ -262,7 +252,7 @@ pub struct Fault {
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
     /// At this time.
-    At(#[schemars(with = "String")] Timestamp),
+    At(Timestamp),
     /// So long after it was said.
     After(Millis),
 }
@@ -310,19 +300,17 @@ pub enum FaultKind {
 }
 
 /// What a whole attempt's events come to: all that the journal keeps of a stream.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentReport {
     /// What the agent said of itself.
     #[serde(default)]
     pub session: Session,
     /// Its tokens, and what they are counted over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<(Scope, Tokens)>,
     /// Its cost, and what it is counted over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<(Scope, Usd)>,
     /// What went wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
     /// Whether it said that it is over; without that it was cut off.
     #[serde(default)]
@@ -331,25 +319,19 @@ pub struct AgentReport {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
     /// The tool that it used last, where it was cut off: what it was at when it had to be stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_tool: Option<String>,
     /// Who pays for it, as far as that can be told from what it was started with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// How many things it said that this version does not know.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unknown: u64,
     /// Its program ended before it printed a single event.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_events: bool,
     /// What its provider failed it with, while its program waits to try again: nothing has followed that notice so far.
     #[serde(skip)]
+    #[serde_with(skip_apply)]
     pub retrying: Option<Fault>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }
 
 impl AgentReport {

@@ -45,13 +45,17 @@ pub struct Record<E = Event> {
     /// Its place, from 1, without gaps.
     pub seq: u64,
     /// When it was recorded, by the writer's clock; never before the record in front of it.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// What happened.
     pub event: E,
 }
 
 /// What happened.
+#[serde_with::apply(
+    Option => #[serde(default, skip_serializing_if = "Option::is_none")],
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+    bool => #[serde(default, skip_serializing_if = "std::ops::Not::not")],
+)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "data")]
 pub enum Event {
@@ -64,18 +68,14 @@ pub enum Event {
         /// Who drives the loop from here on.
         runner: Identity,
         /// The attempt that its predecessor left behind, ended and refunded by this event.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         interrupted: Option<AttemptId>,
         /// What that attempt's stream holds: the agent's own last word ([`Exit::Unseen`]), and then it is not run again, or
         /// only what it used until it was lost.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         adopted: Option<Box<AttemptFinished>>,
         /// What the stream of a reviewer or a critic holds that it left behind in flight: what it used is paid, and what it
         /// said is not believed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         judged: Option<Box<AgentReport>>,
         /// The fence under which it drives the loop, if other machines may take the loop over from it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         fence: Option<u64>,
     },
     /// An agent's own session drives the loop from here on, or it is known better which one: its turns are the attempts.
@@ -99,7 +99,6 @@ pub enum Event {
         /// From 1, without gaps.
         iteration: u32,
         /// The work at that time; none if it is not known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         work: Option<WorkDigest>,
     },
     /// The agent is about to be started: an intent.
@@ -133,26 +132,20 @@ pub enum Event {
         killed: u32,
         /// Those that were killed and did not go: another user's, or hung in the system. The loop no longer waits for
         /// them.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         survivors: Vec<i32>,
         /// What they were: the names of their programs, some of them.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         names: Vec<String>,
     },
     /// What the gates are to prove is known: before the first iteration, after one, or once more when all have spoken.
     #[serde(rename = "candidate.taken")]
     CandidateTaken {
         /// Its tree; none where there is no repository.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<Oid>,
         /// The loop changed something that the tree does not show: what was dirty before it, or must not be committed.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         partial: bool,
         /// What of the protected was touched since the start.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         touched: Vec<ProtectionBreach>,
         /// What the gates, or a commit hook, changed of the candidate before: the first paths of them.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<RepoPath>,
     },
     /// Git does not say what there is to prove.
@@ -161,7 +154,6 @@ pub enum Event {
         /// What it said.
         error: String,
         /// The work itself is to blame: objects that git does not make. Other work of the repository is not hindered.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         bad_work: bool,
     },
     /// A gate is about to be started: an intent.
@@ -231,10 +223,8 @@ pub enum Event {
         /// Its commit.
         commit: Oid,
         /// Where it was pushed to, or why that failed; none where there is no remote.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         pushed: Option<PushReport>,
         /// Files that were changed before the loop and by it: they hold the user's changes too.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         mixed: Vec<RepoPath>,
     },
     /// The loop is about to end without a proof, and there is no branch with what it did.
@@ -247,17 +237,14 @@ pub enum Event {
     #[serde(rename = "worktree.released")]
     WorktreeReleased {
         /// Why it is kept; none where it was removed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<String>,
         /// Its branch was removed with it: it had no commit of its own.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         branch_removed: bool,
     },
     /// A request to the loop was recorded.
     #[serde(rename = "asked")]
     Asked {
         /// The request's id; none where it was a signal.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// What was asked.
         ask: Ask,
@@ -277,10 +264,8 @@ pub enum Event {
         /// The limits from here on, as totals.
         limits: Limits,
         /// What they approved of: the candidate that waited for it. One that waited, and continues without, was not approved.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         approved: Option<ApprovedTree>,
         /// From here on its agent and its gates run with the user's rights.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         no_sandbox: bool,
     },
     /// The loop leaves this machine: from here on the remote has it.
@@ -303,7 +288,6 @@ pub enum Event {
         /// How many bytes were written back.
         bytes: u64,
         /// The file beside the journal that keeps what another process had made of it; none where it was gone.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         kept_as: Option<String>,
     },
 }
@@ -435,7 +419,6 @@ pub struct Wait {
     /// What for.
     pub kind: WaitKind,
     /// Until when.
-    #[schemars(with = "String")]
     pub until: Timestamp,
 }
 
@@ -566,25 +549,11 @@ pub enum BlockReason {
 impl BlockReason {
     /// Whether another machine may be able to continue the loop as it is.
     pub fn is_of_machine(self) -> bool {
-        match self {
-            Self::AgentMissing | Self::OutputLost | Self::GateMissing | Self::Login => true,
-            Self::Refunds
-            | Self::Churn
-            | Self::Forbidden
-            | Self::Credit
-            | Self::Model
-            | Self::Setup
-            | Self::Session
-            | Self::Limit
-            | Self::Outage
-            | Self::CostUnknown
-            | Self::Stuck
-            | Self::Repository
-            | Self::GaveUp
-            | Self::Idle
-            | Self::Publish
-            | Self::StateFile
-            | Self::Approval => false,
-        }
+        matches!(self, Self::AgentMissing | Self::OutputLost | Self::GateMissing | Self::Login)
+    }
+
+    /// Whether the work itself did not get on.
+    pub(crate) fn is_of_work(self) -> bool {
+        matches!(self, Self::Stuck | Self::GaveUp | Self::StateFile)
     }
 }

@@ -4,11 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// The first `N` hexadecimal digits of a hash, in lower case; at most 64.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct Hex<const N: usize>(String);
 
@@ -39,20 +40,6 @@ impl<const N: usize> FromStr for Hex<N> {
     fn from_str(text: &str) -> Result<Self, HexError> {
         let is_one = text.len() == N && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if is_one { Ok(Self(text.to_owned())) } else { Err(HexError { text: text.to_owned(), digits: N }) }
-    }
-}
-
-impl<const N: usize> TryFrom<String> for Hex<N> {
-    type Error = HexError;
-
-    fn try_from(text: String) -> Result<Self, HexError> {
-        text.parse()
-    }
-}
-
-impl<const N: usize> From<Hex<N>> for String {
-    fn from(hex: Hex<N>) -> Self {
-        hex.0
     }
 }
 

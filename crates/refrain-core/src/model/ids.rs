@@ -6,13 +6,15 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 use crate::newtype::checked_text;
 use crate::plan::TaskId;
 
 /// A loop's name within its project: `[a-z0-9][a-z0-9-]{0,63}` (seed 000, FR-NL11).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct LoopId(String);
 
@@ -89,7 +91,7 @@ impl FromStr for LoopId {
     }
 }
 
-checked_text!(LoopId, LoopIdError);
+checked_text!(LoopId);
 
 /// One start of the agent: attempt `attempt` (from 1) of iteration `iteration` (from 1). Shown `3`, `3.2`, `3.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -124,8 +126,9 @@ impl fmt::Display for AttemptId {
 
 /// The name of one request to a loop, made by the asker. The event that answers it repeats it, so that a request that is
 /// seen twice is done once. Letters, digits and hyphens only: it is a file name in the inbox.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct RequestId(String);
 
@@ -139,31 +142,22 @@ impl RequestId {
     pub fn made(at: Timestamp, random: u32) -> Self {
         Self(format!("{:013}-{random:08x}", at.as_millisecond().max(0)))
     }
-
-    /// The id as text; safe as one path component.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl TryFrom<String> for RequestId {
-    type Error = RequestIdError;
+impl FromStr for RequestId {
+    type Err = RequestIdError;
 
-    fn try_from(text: String) -> Result<Self, RequestIdError> {
+    fn from_str(text: &str) -> Result<Self, RequestIdError> {
         let fits = (1..=64).contains(&text.len());
         if fits && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
-            Ok(Self(text))
+            Ok(Self(text.to_owned()))
         } else {
-            Err(RequestIdError(text))
+            Err(RequestIdError(text.to_owned()))
         }
     }
 }
 
-impl From<RequestId> for String {
-    fn from(id: RequestId) -> Self {
-        id.0
-    }
-}
+checked_text!(RequestId);
 
 #[cfg(test)]
 mod tests {

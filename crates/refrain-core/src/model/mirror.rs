@@ -1,6 +1,5 @@
 //! The part of a specification on files of other systems.
 
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -23,8 +22,9 @@ pub enum MirrorName {
 }
 
 /// A format of another system that Refrain writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Mirror {
     /// `.ralph_state.json` and `.ralph_context.md` in the working folder (seed 004).
     Ralph,
@@ -51,17 +51,6 @@ impl FromStr for MirrorName {
                 .map(Self::Loop)
                 .map_err(|accepted: String| format!("{accepted}; scud for a plan")),
         }
-    }
-}
-
-impl fmt::Display for Mirror {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Ralph => "ralph",
-            Self::Synthex => "synthex",
-            Self::Descartes => "descartes",
-            Self::Randroid => "randroid",
-        })
     }
 }
 

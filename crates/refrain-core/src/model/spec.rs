@@ -20,6 +20,7 @@ use crate::plan::TaskRef;
 use crate::promise::Promise;
 use crate::protect::Part;
 use crate::sandbox::SandboxSpec;
+use crate::serde_default::is_default;
 use crate::session::SessionSpec;
 use crate::view::trace::Parent;
 
@@ -29,28 +30,32 @@ pub use millis::Millis;
 pub use until::Until;
 
 /// One loop's specification.
+#[serde_with::apply(
+    Option => #[serde(default, skip_serializing_if = "Option::is_none")],
+    bool => #[serde(default, skip_serializing_if = "std::ops::Not::not")],
+)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spec {
     /// The loop's name in its project.
     pub id: LoopId,
     /// The task that it is about, where it is a plan's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskRef>,
     /// What is special about it where an agent's own session began it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionSpec>,
     /// What is run, and how it is talked to; in a state, the agent in force, which `--on-stuck` may have changed.
     pub agent: AgentSpec,
     /// The person's prompt, unchanged.
     pub prompt: String,
     /// Whether anything is added to the prompt (`--no-iteration-context` says no).
+    #[serde_with(skip_apply)]
     pub iteration_context: bool,
     /// The words that claim the work done; none with `--no-promise`.
+    #[serde_with(skip_apply)]
     pub promise: Option<Promise>,
     /// Where to stop. What `start` granted; `resume` may grant more.
     pub limits: Limits,
     /// Until when it continues by itself.
-    #[serde(default, skip_serializing_if = "Until::is_complete")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub until: Until,
     /// The project: the main worktree of the repository, else the folder.
     #[schemars(with = "String")]
@@ -68,60 +73,49 @@ pub struct Spec {
     #[serde(default)]
     pub gates: Vec<GateSpec>,
     /// The environment of the gates.
-    #[serde(default, skip_serializing_if = "GateEnv::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub gate_env: GateEnv,
     /// What its work may not touch.
-    #[serde(default, skip_serializing_if = "ProtectSpec::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub protect: ProtectSpec,
     /// The gates are asked about a checkout of the candidate elsewhere, not in the worktree (`--clean-checkout`).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub clean_checkout: bool,
     /// A gate that cannot run blocks the loop before its first attempt. False with `--allow-missing-gates`, and for loops of 0.1.0.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gates_must_run: bool,
     /// What names gates and was left out at its start, as the user does not trust it: `refrain.toml`, or commands that the
     /// project's files offer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untrusted: Vec<String>,
     /// A claim that its gates proved ends it only once a person approved that very candidate (`--require-approval`).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval: bool,
     /// When it is stuck, and what is done then.
     #[serde(default)]
     pub stuck: StuckSpec,
     /// Who looks at its progress now and then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub critique: Option<CritiqueSpec>,
     /// What its project's file allowed all loops of the project when it was started; the user's own caps are read as it
     /// goes, and the lower one holds.
-    #[serde(default, skip_serializing_if = "Caps::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub caps: Caps,
     /// Its work is kept on a failure branch also where it ends at its cap or its time (`refrain run`, seed 004).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_failed: bool,
     /// What it looks like in the files of other systems (`run`: seed 004's).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mirrors: Vec<Mirror>,
     /// What another system counted before, and it continues with (`resume --from`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<CarriedCounter>,
     /// What it has to do with memories of other loops: it gets some, and leaves some. None where it has nothing to do with
     /// them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySpec>,
     /// The mode that its prompt was put together from; none where the person wrote the whole of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// The parent span: that of a plan's task, or of the process that started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Parent>,
     /// The sandbox of its agent and its gates; none if they run with the user's rights.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSpec>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// The data folder of the loop whose attempt started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub parent: Option<Utf8PathBuf>,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.
@@ -305,7 +299,7 @@ pub struct ProtectSpec {
 
 impl ProtectSpec {
     pub fn is_empty(&self) -> bool {
-        self.frozen.is_empty() && self.existing.is_empty() && self.parts.is_empty() && self.modules.is_empty()
+        *self == Self::default()
     }
 }
 

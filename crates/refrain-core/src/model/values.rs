@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde_with::DeserializeFromStr;
 
 use crate::agent::Usd;
 use crate::promise::PromiseText;
@@ -38,8 +38,7 @@ pub fn limit<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<
 }
 
 /// What is done with a loop that is stuck, as people write it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub enum OnStuck {
     /// `stop`.
@@ -67,17 +66,8 @@ impl FromStr for OnStuck {
     }
 }
 
-impl TryFrom<String> for OnStuck {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 /// A variable of gates, as people write it: `NAME=VALUE`, or `NAME` for one that is passed on.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub struct GateVariable {
     /// Its name.
@@ -96,14 +86,6 @@ impl FromStr for GateVariable {
             return Err("accepted: NAME or NAME=VALUE, its name without white space".to_owned());
         }
         Ok(Self { name: name.to_owned(), value: value.map(|value| Secret::new(value.to_owned())) })
-    }
-}
-
-impl TryFrom<String> for GateVariable {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
     }
 }
 
@@ -212,7 +194,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 }
 
 pub fn promise(text: &str) -> Result<PromiseText, String> {
-    PromiseText::try_new(text).map_err(|error| format!("{error}; accepted: words without < > and backticks"))
+    text.parse::<PromiseText>().map_err(|error| format!("{error}; accepted: words without < > and backticks"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::task::TaskId;
 use crate::agent::Usd;
 use crate::event::{Ask, Record};
 use crate::ids::LoopId;
-use crate::machine::{Damage, Ended, Lifecycle, Machine, MachineEnd, Refusal, SharedEvent};
+use crate::machine::{Damage, Ended, Lifecycle, Machine, Refusal, SharedEvent};
 use crate::signature::{Signatures, SignedKind, SignedRecord};
 
 /// How often a task comes back although its own gates had passed, before a person is needed.
@@ -289,28 +289,5 @@ fn continues_with_runner(halt: &Halt) -> bool {
     match halt {
         Halt::Rests | Halt::CapReached(_) => true,
         Halt::OutOfMoney => false,
-    }
-}
-
-impl MachineEnd for PlanEnd {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-            Self::IterationCap => "iteration-cap",
-            Self::BudgetExceeded => "budget-exceeded",
-            Self::TimedOut => "timed-out",
-            Self::Blocked => "blocked",
-            Self::Paused => "paused",
-        }
-    }
-
-    fn is_final(self) -> bool {
-        match self {
-            Self::Completed | Self::Cancelled => true,
-            Self::IterationCap | Self::BudgetExceeded | Self::TimedOut | Self::Blocked | Self::Paused => {
-                false
-            }
-        }
     }
 }

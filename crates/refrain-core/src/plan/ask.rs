@@ -43,18 +43,8 @@ impl PlanState {
     /// The change of the task file that retries or blocks a task; the plan obeys the file.
     pub fn edit(&self, id: &TaskId, edit: TaskEdit) -> Result<Change, TaskRefusal> {
         let task = self.task(id).ok_or_else(|| TaskRefusal::NoTask(id.clone()))?;
-        let is_left_out = match task.card.status {
-            TaskStatus::Blocked
-            | TaskStatus::Failed
-            | TaskStatus::AwaitingTune
-            | TaskStatus::Deferred
-            | TaskStatus::Cancelled => true,
-            TaskStatus::Pending
-            | TaskStatus::InProgress
-            | TaskStatus::Done
-            | TaskStatus::Review
-            | TaskStatus::Expanded => false,
-        };
+        use TaskStatus::{AwaitingTune, Blocked, Cancelled, Deferred, Failed};
+        let is_left_out = matches!(task.card.status, Blocked | Failed | AwaitingTune | Deferred | Cancelled);
         let status = match (edit, &task.stage) {
             (TaskEdit::Retry, Stage::Stopped(_)) => Ok(TaskStatus::Pending),
             (TaskEdit::Retry, Stage::Out) if is_left_out => Ok(TaskStatus::Pending),

@@ -15,6 +15,7 @@ use crate::fingerprint::Fingerprint;
 use crate::gate::GateName;
 use crate::git::{Oid, RepoPath};
 use crate::ids::{LoopId, RequestId};
+use crate::model::status::StatusWord;
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -258,6 +259,7 @@ pub struct TaskStarted {
 }
 
 /// How one round of a task ended.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskEnded {
     /// Which task.
@@ -265,21 +267,17 @@ pub struct TaskEnded {
     /// What came of it.
     pub end: TaskEnd,
     /// What its branch has: all that was committed in the round. None where there is no such branch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Oid>,
     /// Iterations that count.
     pub iterations: u32,
     /// What the round cost, as far as its agents said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
     /// It cost more than that: an agent did not say what it cost, or was cut off before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_at_least: bool,
     /// How the last agent of the round failed; none where it ended well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<AgentFault>,
     /// The required gate that failed last, and the last line that it printed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_gate: Option<String>,
 }
 
@@ -395,4 +393,18 @@ pub enum PlanEnd {
     Blocked,
     /// A person, or a signal, stopped it for now.
     Paused,
+}
+
+impl From<PlanEnd> for StatusWord {
+    fn from(end: PlanEnd) -> Self {
+        match end {
+            PlanEnd::Completed => Self::Completed,
+            PlanEnd::Cancelled => Self::Cancelled,
+            PlanEnd::IterationCap => Self::IterationCap,
+            PlanEnd::BudgetExceeded => Self::BudgetExceeded,
+            PlanEnd::TimedOut => Self::TimedOut,
+            PlanEnd::Blocked => Self::Blocked,
+            PlanEnd::Paused => Self::Paused,
+        }
+    }
 }

@@ -12,9 +12,11 @@ use super::event::TaskStarted;
 use crate::agent::Usd;
 use crate::gate::Check;
 use crate::ids::LoopId;
+use crate::serde_default::is_default;
 use crate::spec::{Millis, Spec};
 
 /// One plan's specification.
+#[serde_with::apply(bool => #[serde(default, skip_serializing_if = "std::ops::Not::not")])]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanSpec {
     /// The plan's name, among the loops and plans of its project.
@@ -32,16 +34,13 @@ pub struct PlanSpec {
     /// How many tasks are worked on at a time; at least 1.
     pub jobs: u32,
     /// A task starts as soon as its own dependencies have landed, and not with its wave (`--pipeline`).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pipeline: bool,
     /// How many waves earlier plans of this tag completed: its own are numbered after them.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub waves_before: u32,
     /// Its state is also kept in the file of seed 001 (`--mirror scud`).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mirror: bool,
     /// A task that is used up waits for a person to tell how to go on (`--tune`).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tune: bool,
     /// The git remote of the fleet whose machines drive the loops of its tasks (`--on fleet`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,10 +130,6 @@ pub struct BriefSpec {
     /// How it is put together (`--spec-template`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<SpecTemplate>,
-}
-
-fn is_none(count: &u32) -> bool {
-    *count == 0
 }
 
 fn max_tokens() -> u64 {

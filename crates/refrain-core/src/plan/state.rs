@@ -218,13 +218,9 @@ impl PlanState {
 
     /// The tasks that a loop works on, by their places.
     pub fn running(&self) -> impl Iterator<Item = (usize, &RunningTask)> {
-        self.running.iter().filter_map(|task| match &self.tasks[*task].stage {
-            Stage::Running(running) => Some((*task, running)),
-            Stage::Out
-            | Stage::Waiting(_)
-            | Stage::Proven { .. }
-            | Stage::Landed { .. }
-            | Stage::Stopped(_) => None,
+        self.running.iter().filter_map(|task| {
+            let Stage::Running(running) = &self.tasks[*task].stage else { return None };
+            Some((*task, running))
         })
     }
 

@@ -12,10 +12,10 @@ use crate::newtype::checked_text;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// The name of a task in its file: 1 to 100 of `A-Z a-z 0-9 _ : . -`. Numbers in it order as numbers: `1.2 < 1.10 < 2`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub struct TaskId(String);
 
@@ -85,7 +85,7 @@ impl FromStr for TaskId {
     }
 }
 
-checked_text!(TaskId, TaskIdError);
+checked_text!(TaskId);
 
 impl PartialOrd for TaskId {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Graph, Problem, TaskId, TaskReadiness, TaskStatus};
+use crate::serde_default::is_default;
 
 const SCHEMA: u32 = 1;
 
@@ -86,7 +87,7 @@ pub struct Waves {
     /// How many at a time; null where there is no bound.
     pub jobs: Option<usize>,
     /// How many of them cannot begin, as they wait for a task that will not be done.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub waiting: usize,
     /// How many rounds the others take: a wave of more tasks than that takes several.
     pub rounds: usize,
@@ -147,11 +148,6 @@ impl Waves {
             waves: (1..).zip(graph.waves()).filter(|(_, tasks)| !tasks.is_empty()).map(shown).collect(),
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 /// To one place: the estimate is no finer.

@@ -16,15 +16,17 @@ mod scanner;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 pub(crate) use give_up_line::{GIVES_UP, PLACEHOLDER};
 pub(crate) use plain_lines::plain_lines;
 pub use scanner::{PREVIEW, Scanner, scan};
 
+use crate::newtype::checked_text;
 use crate::text::squeeze;
 
 /// Where the promise counts.
@@ -42,8 +44,7 @@ pub enum MatchMode {
 }
 
 /// The words of a promise: white space squeezed, never empty, nothing that would make a tag of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub struct PromiseText(String);
 
@@ -55,10 +56,10 @@ pub enum PromiseTextError {
     Character(char),
 }
 
-impl PromiseText {
-    /// The words of a promise.
-    /// Errors: [`PromiseTextError`] if there are none, or one could never be found in a message.
-    pub fn try_new(text: &str) -> Result<Self, PromiseTextError> {
+impl FromStr for PromiseText {
+    type Err = PromiseTextError;
+
+    fn from_str(text: &str) -> Result<Self, PromiseTextError> {
         let text = squeeze(text);
         match text.chars().find(|c| matches!(c, '<' | '>' | '`') || c.is_control()) {
             Some(c) => Err(PromiseTextError::Character(c)),
@@ -66,31 +67,9 @@ impl PromiseText {
             None => Ok(Self(text)),
         }
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl TryFrom<String> for PromiseText {
-    type Error = PromiseTextError;
-
-    fn try_from(text: String) -> Result<Self, PromiseTextError> {
-        Self::try_new(&text)
-    }
-}
-
-impl From<PromiseText> for String {
-    fn from(text: PromiseText) -> Self {
-        text.0
-    }
-}
-
-impl fmt::Display for PromiseText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+checked_text!(PromiseText);
 
 /// What a loop listens for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -14,7 +14,7 @@ const fn nearly(miss: NearMiss) -> Result<(), Option<NearMiss>> {
 }
 
 fn promise(mode: MatchMode) -> Promise {
-    Promise { text: PromiseText::try_new("ALL DONE").unwrap(), mode }
+    Promise { text: "ALL DONE".parse().unwrap(), mode }
 }
 
 type Row = (&'static str, MatchMode, &'static str, Result<(), Option<NearMiss>>);
@@ -350,10 +350,10 @@ fn the_last_line_is_the_preview() {
 
 #[test]
 fn a_promise_that_could_never_be_found_is_refused() {
-    assert_eq!(PromiseText::try_new(" ALL\n DONE ").unwrap().as_str(), "ALL DONE");
-    assert_eq!(PromiseText::try_new(" \n"), Err(PromiseTextError::Empty));
+    assert_eq!(" ALL\n DONE ".parse::<PromiseText>().unwrap().as_str(), "ALL DONE");
+    assert_eq!(" \n".parse::<PromiseText>(), Err(PromiseTextError::Empty));
     for bad in ["<b>", "a>b", "a\u{7}b", "`x`"] {
-        assert!(PromiseText::try_new(bad).is_err(), "{bad:?}");
+        assert!(bad.parse::<PromiseText>().is_err(), "{bad:?}");
     }
 }
 

@@ -5,16 +5,16 @@ use std::fmt::Write;
 
 use crate::r#loop::LoopState;
 use crate::prompt::{
-    Excerpt, QuotedLogs, charged, describe_failed_run, describe_gate_failures, describe_touched_paths,
-    fenced, last_iteration, outcome,
+    Excerpt, QuotedLogs, attempt_line, charged, describe_failed_run, describe_gate_failures,
+    describe_touched_paths, fenced, last_iteration,
 };
-use crate::text::{clip, cut_middle, squeeze};
+use crate::text::cut_middle;
 
 /// How much of one iteration's output it quotes, in bytes: some 16,000 tokens.
 pub const EXCERPT: usize = 64 << 10;
 const EARLIER: usize = EXCERPT / 4;
 const NAMED: usize = 20;
-/// How much of an agent's words on an iteration is repeated, in bytes.
+/// How much of an iteration's result is repeated, and of its agent's words, in bytes.
 const SAID: usize = 200;
 
 /// The text of `context.md`; none if nothing failed.
@@ -73,21 +73,11 @@ fn status(state: &LoopState, iteration: u32) -> String {
 
 fn tried(state: &LoopState) -> String {
     let all: Vec<_> = charged(state).collect();
-    let mut text = String::new();
-    for (number, attempt) in all[all.len().saturating_sub(NAMED)..].iter().enumerate() {
-        if number == 0 {
-            text.push_str("\n## What was tried\n");
-        }
-        let _ = write!(text, "- iteration {}: {}", attempt.id.iteration, one_line(&outcome(state, attempt)));
-        let said = attempt.finished.as_ref().map(|finished| one_line(&finished.preview));
-        if let Some(said) = said.filter(|said| !said.is_empty()) {
-            let _ = write!(text, "; said: {said}");
-        }
-        text.push('\n');
+    let last = &all[all.len().saturating_sub(NAMED)..];
+    let lines = last.iter().map(|attempt| format!("- {}\n", attempt_line(state, attempt, SAID)));
+    if last.is_empty() {
+        String::new()
+    } else {
+        format!("\n## What was tried\n{}", lines.collect::<String>())
     }
-    text
-}
-
-fn one_line(text: &str) -> String {
-    clip(&squeeze(text), SAID).into_owned()
 }

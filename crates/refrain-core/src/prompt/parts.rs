@@ -1,9 +1,12 @@
 //! What several sections of a prompt have in common: how texts are quoted, and the result of an iteration.
 
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+
 use crate::event::ClaimSource;
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::prompt::excerpt::without_noise;
-use crate::text::cut_middle;
+use crate::text::{clip, cut_middle, printable, squeeze};
 
 /// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
 pub const FAILURE_EXCERPT: usize = 4096;
@@ -59,9 +62,28 @@ pub(crate) fn fenced_as(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}\n{fence}")
 }
 
+/// The JSON Schema of an answer, for agents that can be held to one.
+pub(crate) fn answer_schema<T: JsonSchema>() -> serde_json::Value {
+    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    // Names of ours are nothing to an agent.
+    schema.remove("title");
+    schema.to_value()
+}
+
 /// The attempts that count, oldest first.
 pub(crate) fn charged(state: &LoopState) -> impl Iterator<Item = &Attempt> {
     state.attempts.iter().filter(|attempt| attempt.charged)
+}
+
+/// An iteration: its result and its agent's words on it, on one line, each at most `most` bytes.
+pub(crate) fn attempt_line(state: &LoopState, attempt: &Attempt, most: usize) -> String {
+    let line = |text: &str| clip(&squeeze(&printable(text)), most).into_owned();
+    let result = format!("iteration {}: {}", attempt.id.iteration, line(&outcome(state, attempt)));
+    match attempt.finished.as_ref().map(|finished| line(&finished.preview)) {
+        Some(said) if !said.is_empty() => format!("{result}; said: {said}"),
+        Some(_) | None => result,
+    }
 }
 
 /// The result of an iteration, in a few words.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::Changes;
 use crate::r#loop::LoopState;
-use crate::prompt::{charged, fenced, outcome};
+use crate::prompt::{attempt_line, charged, fenced};
 use crate::text::{clip, cut_middle, printable, squeeze};
 
 /// How much of the goal a critic's prompt quotes, in bytes.
@@ -45,13 +45,7 @@ fn so_far(state: &LoopState) -> String {
     let attempts: Vec<_> = charged(state).collect();
     let mut text = String::new();
     for attempt in attempts.iter().rev().take(MOST_ITERATIONS).rev() {
-        let _ = write!(text, "iteration {}: {}", attempt.id.iteration, outcome(state, attempt));
-        if let Some(said) = attempt.finished.as_ref().map(|finished| finished.preview.trim())
-            && !said.is_empty()
-        {
-            let _ = write!(text, "; it said: {}", clip(said, LONGEST_LINE));
-        }
-        text.push('\n');
+        let _ = writeln!(text, "{}", attempt_line(state, attempt, LONGEST_LINE));
         let results = attempt.proof.iter().flat_map(|proof| &proof.results);
         for result in results.filter(|result| !result.passed()) {
             let (Some(gate), Some(failure)) = (result.spec(&state.spec), &result.failure) else { continue };

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 
 use super::{FAIL, PASS};
 use crate::gate::Verdict;
 use crate::promise::plain_lines;
+use crate::prompt::answer_schema;
 use crate::text::{cut_middle, printable};
 
 /// How much of a reviewer's findings is kept, in bytes: they go to the agent and into the journal.
@@ -43,11 +43,7 @@ enum Word {
 
 /// The JSON Schema of a verdict, for agents that can be held to one.
 pub fn schema() -> serde_json::Value {
-    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<ReviewReply>();
-    // Names of ours are nothing to an agent.
-    schema.remove("title");
-    schema.to_value()
+    answer_schema::<ReviewReply>()
 }
 
 /// The verdict in a reviewer's final message: the object that [`schema`] describes, or [`PASS`] alone on a line. A

@@ -5,14 +5,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 use crate::spec::AgentKind;
 
 /// A host that may be reached: `NAME`, `NAME:PORT` or `NAME:PORT=ADDRESS`. With an address the name is not resolved,
 /// and the address may be a private one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr, JsonSchema,
+)]
 #[schemars(with = "String")]
 pub struct Host {
     pub name: String,
@@ -79,20 +80,6 @@ impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.name, self.port)?;
         self.address.map_or(Ok(()), |address| write!(f, "={address}"))
-    }
-}
-
-impl TryFrom<String> for Host {
-    type Error = HostError;
-
-    fn try_from(text: String) -> Result<Self, HostError> {
-        text.parse()
-    }
-}
-
-impl From<Host> for String {
-    fn from(host: Host) -> Self {
-        host.to_string()
     }
 }
 

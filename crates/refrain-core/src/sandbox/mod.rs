@@ -9,6 +9,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+use crate::serde_default::is_default;
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,13 +29,6 @@ pub enum Mechanism {
     Namespaces,
     /// Landlock and seccomp, for machines without namespaces: files are limited, the network is not.
     Files,
-}
-
-impl Mechanism {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_namespaces(&self) -> bool {
-        *self == Self::Namespaces
-    }
 }
 
 /// Bounds that only a cgroup holds.
@@ -60,22 +54,19 @@ impl Bounds {
 }
 
 /// The sandbox of a loop, pinned when the loop starts.
+#[serde_with::apply(Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")])]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxSpec {
-    #[serde(default, skip_serializing_if = "Mechanism::is_namespaces")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub mechanism: Mechanism,
     /// Hosts that the agent may reach besides those of its provider.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Host>,
     /// Ports of the machine's own loopback address that are forwarded.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub localhost: Vec<u16>,
     /// Folders and files that may be written besides the usual ones.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub write: Vec<Utf8PathBuf>,
     /// Folders and files that are hidden besides the usual ones.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub hide: Vec<Utf8PathBuf>,
     /// How many processes there may be at a time; [`Mechanism::Files`] does not limit those of root.

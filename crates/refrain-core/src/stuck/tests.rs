@@ -208,7 +208,7 @@ proptest! {
         let long = words.repeat(n);
         let essence = FailureText { tests: vec![long.clone(); n], errors: vec![long.clone(); n] };
         let failing = vec![CurrentFailure { gate: Some(&long), essence: &essence }; n];
-        let tried = vec![TriedIteration { iteration: u32::MAX, outcome: &long, preview: Some(&long) }; n];
+        let tried = vec![long.clone(); n];
         let text = directive((RefusedClaim, &after("A!")), &failing, &tried);
         prop_assert!(text.len() <= LONGEST, "{}", text.len());
         prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
@@ -222,12 +222,8 @@ fn the_strategy_shift_names_the_failure_and_the_attempts() {
         errors: vec!["assertion `left == right` failed".to_owned(), "left: \"IIII\"".to_owned()],
     };
     let tried = [
-        TriedIteration {
-            iteration: 4,
-            outcome: "claimed; gate tests failed",
-            preview: Some("I fixed\n\u{1b}[1mit."),
-        },
-        TriedIteration { iteration: 5, outcome: "exit code 1", preview: None },
+        "iteration 4: claimed; gate tests failed; said: I fixed\n\u{1b}[1mit.".to_owned(),
+        "iteration 5: exit code 1".to_owned(),
     ];
     let text = directive(
         (NewFailure, &after("A A A")),

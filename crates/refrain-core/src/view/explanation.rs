@@ -124,28 +124,11 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             }
         };
     }
-    let resume = match state.resume(&Grant::default()) {
-        _ if let Some(task) = &state.spec.task => format!("refrain plan resume {}", task.plan),
-        Err(Refusal::NothingGranted { flag, .. }) => format!("refrain resume {id} {flag}"),
-        Ok(_)
-        | Err(
-            Refusal::Final(_)
-            | Refusal::Stopped(_)
-            | Refusal::NotALoop
-            | Refusal::NoSandbox
-            | Refusal::NotQueued
-            | Refusal::Moved { .. }
-            | Refusal::Immovable(_)
-            | Refusal::NotAsked(_)
-            | Refusal::AnotherTree { .. }
-            | Refusal::TextQueued(_)
-            | Refusal::TooMany { .. }
-            | Refusal::TooLong { .. }
-            | Refusal::SteeringTooLong { .. }
-            | Refusal::Unreported { .. },
-        ) => {
-            format!("refrain resume {id}")
-        }
+    let refusal = state.resume(&Grant::default()).err();
+    let resume = match (&state.spec.task, refusal.as_ref().and_then(Refusal::flag)) {
+        (Some(task), _) => format!("refrain plan resume {}", task.plan),
+        (None, Some(flag)) => format!("refrain resume {id} {flag}"),
+        (None, None) => format!("refrain resume {id}"),
     };
     if let Some(End::BudgetExceeded { by: Some(by) }) = state.ended.map(|ended| ended.end) {
         return Some(more_money(&by, &state.spec, &resume, "loop"));

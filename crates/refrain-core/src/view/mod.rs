@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::budget::CapUsage;
-use crate::event::{ClaimSource, End, WaitKind};
+use crate::event::{ClaimSource, WaitKind};
 use crate::ids::LoopId;
 use crate::r#loop::{Attempt, LoopState, QueuedRequest};
 use crate::plan::TaskRef;
@@ -33,6 +33,7 @@ use crate::signature::Remedy;
 use crate::spec::{AgentKind, Limits, Millis};
 use crate::text::squeeze;
 
+pub use crate::model::status::StatusWord;
 pub use explanation::{blocked, tell_task};
 pub use group::Group;
 pub use loop_parts::approval::{Approval, ApprovalWord};
@@ -110,13 +111,10 @@ pub struct Status {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tree_is_partial: bool,
     /// When it was started.
-    #[schemars(with = "String")]
     pub started_at: Timestamp,
     /// When the last event happened.
-    #[schemars(with = "String")]
     pub updated_at: Timestamp,
     /// When it stopped; null while it has not.
-    #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
     /// How long it had worked when the last event happened: with a runner, less pauses and waits.
     #[serde(rename = "active_ms")]
@@ -197,46 +195,12 @@ pub enum Kind {
     Plan,
 }
 
-/// Where a loop stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::IntoStaticStr)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum StatusWord {
-    /// A runner drives it.
-    Running,
-    /// A runner drives it, and waits.
-    Waiting,
-    /// Stopped for now.
-    Paused,
-    /// Moved to another machine.
-    Moved,
-    /// Stopped until a person did something.
-    Blocked,
-    /// It has not stopped, but its runner is gone.
-    Crashed,
-    /// Done.
-    Completed,
-    /// Stopped for good by a person.
-    Cancelled,
-    /// Every granted iteration is used.
-    IterationCap,
-    /// All the money or tokens granted are used.
-    BudgetExceeded,
-    /// Its own duration is over.
-    TimedOut,
-    /// The same failure came back too often.
-    Stuck,
-    /// It ended in an error.
-    Failed,
-}
-
 /// A wait, as shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WaitView {
     /// What for.
     pub kind: WaitKind,
     /// Until when.
-    #[schemars(with = "String")]
     pub until: Timestamp,
 }
 
@@ -246,7 +210,6 @@ pub struct Claim {
     /// Who.
     pub source: ClaimSource,
     /// When.
-    #[schemars(with = "String")]
     pub at: Timestamp,
 }
 
@@ -453,21 +416,6 @@ fn is_forged(state: &LoopState) -> bool {
     state.signatures.objection().is_some_and(|objection| objection.remedy() == Remedy::SetAside)
 }
 
-impl From<End> for StatusWord {
-    fn from(end: End) -> Self {
-        match end {
-            End::Completed { .. } => Self::Completed,
-            End::Cancelled => Self::Cancelled,
-            End::IterationCap => Self::IterationCap,
-            End::Stuck => Self::Stuck,
-            End::TimedOut => Self::TimedOut,
-            End::BudgetExceeded { .. } => Self::BudgetExceeded,
-            End::Blocked { .. } => Self::Blocked,
-            End::Paused => Self::Paused,
-        }
-    }
-}
-
 /// The last failure, and how many iterations in a row had the very same.
 fn last_failure(state: &LoopState) -> Option<Failure> {
     let failing = state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
@@ -504,40 +452,5 @@ impl Status {
 
     pub fn tone(&self) -> Tone {
         Tone::of(self.status, self.verified)
-    }
-}
-
-impl StatusWord {
-    /// Whether it is over: nothing more happens unless a person resumes it.
-    pub fn has_stopped(self) -> bool {
-        !matches!(self, Self::Running | Self::Waiting)
-    }
-
-    /// Whether nothing continues it.
-    pub fn is_over(self) -> bool {
-        matches!(self, Self::Completed | Self::Cancelled)
-    }
-
-    /// Whether a loop that asks nothing takes an answer: it stopped, and a person's words may help it on.
-    pub fn takes_answer(self) -> bool {
-        match self {
-            Self::Blocked
-            | Self::Failed
-            | Self::IterationCap
-            | Self::BudgetExceeded
-            | Self::TimedOut
-            | Self::Stuck => true,
-            Self::Running
-            | Self::Waiting
-            | Self::Paused
-            | Self::Crashed
-            | Self::Completed
-            | Self::Cancelled
-            | Self::Moved => false,
-        }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
     }
 }

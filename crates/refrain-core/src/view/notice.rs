@@ -30,7 +30,6 @@ pub struct Notice {
     #[serde(rename = "type")]
     pub kind: NoticeKind,
     /// When, as the journal has it.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// Which loop, or plan.
     pub id: LoopId,
@@ -47,7 +46,6 @@ pub struct Notice {
     /// What a person has to do or type; null where nothing is needed.
     pub needs: Option<String>,
     /// Until when it waits, of one that does.
-    #[schemars(with = "Option<String>")]
     pub wait_until: Option<Timestamp>,
     /// The iteration that it is in; null of a plan.
     pub iteration: Option<u32>,

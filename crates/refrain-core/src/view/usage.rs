@@ -33,7 +33,6 @@ pub struct Report {
     /// What each group has in common.
     pub by: GroupBy,
     /// What ended before is omitted; null where nothing is.
-    #[schemars(with = "Option<String>")]
     pub since: Option<Timestamp>,
     /// The zone whose days are meant.
     pub time_zone: String,

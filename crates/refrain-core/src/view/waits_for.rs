@@ -37,16 +37,10 @@ impl WaitsFor {
 /// What the loop waits for; none if it is at work, or ended.
 pub(super) fn waits_for(state: &LoopState, word: StatusWord) -> Option<WaitsFor> {
     match word {
-        StatusWord::Blocked => match state.ended?.end {
-            End::Blocked { why } => Some(of_blocked(why)),
-            End::Completed { .. }
-            | End::Cancelled
-            | End::IterationCap
-            | End::Stuck
-            | End::TimedOut
-            | End::BudgetExceeded { .. }
-            | End::Paused => None,
-        },
+        StatusWord::Blocked => {
+            let End::Blocked { why } = state.ended?.end else { return None };
+            Some(of_blocked(why))
+        }
         StatusWord::Waiting => match state.wait?.kind {
             WaitKind::Pace => None,
             WaitKind::Limit | WaitKind::Outage => Some(WaitsFor::Provider),

@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn person(ask: Ask) -> Event {
-        Event::Asked { request: Some("a-person".to_owned().try_into().unwrap()), ask, by: Asker::Person }
+        Event::Asked { request: Some("a-person".parse().unwrap()), ask, by: Asker::Person }
     }
 
     /// A loop to which this happened, one event a second.

@@ -9,7 +9,7 @@ use refrain_agents::hook::{self, HookInput};
 use refrain_core::MachineEnd;
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::r#loop::MAX_REFUNDS;
-use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::session::{SessionSpec, TurnDecision};
 use refrain_core::spec::{AgentSpec, Limits, StuckSpec};
 
@@ -94,7 +94,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         SessionSpec { command: "/refrain:loop".into(), args: String::new(), isolation: Default::default() };
     Spec {
         session: Some(begun),
-        promise: Some(Promise { text: PromiseText::try_new("COMPLETE").unwrap(), mode: MatchMode::Tag }),
+        promise: Some(Promise { text: "COMPLETE".parse().unwrap(), mode: MatchMode::Tag }),
         limits, // The turns of these sessions do no work.
         stuck: StuckSpec { threshold: 1_000, ..StuckSpec::default() },
         ..Spec::new(id, agent, "Mend it.", project.clone())

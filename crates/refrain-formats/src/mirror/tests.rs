@@ -24,7 +24,7 @@ fn time(ms: i64) -> Timestamp {
 
 /// A specification with a promise and without any limit.
 fn spec() -> Spec {
-    let text = PromiseText::try_new("COMPLETE").unwrap();
+    let text = "COMPLETE".parse::<PromiseText>().unwrap();
     Spec {
         promise: Some(Promise { text, mode: MatchMode::Plain }),
         limits: Limits::default(),
@@ -265,7 +265,7 @@ fn a_loop_of_synthex_is_read() {
             began: None,
             prompt: Prompt::Text("/synthex:next-priority".into()),
             command: None,
-            promised: PromiseWords::Words(PromiseText::try_new("ALLDONE").unwrap()),
+            promised: PromiseWords::Words("ALLDONE".parse::<PromiseText>().unwrap()),
             cap: Some(30),
             iteration: 6,
             standing: LoopPhase::Running,
@@ -509,7 +509,7 @@ proptest! {
         (cap, iteration) in (1u32..=200).prop_flat_map(|cap| (Just(cap), 0..=cap)),
     ) {
         let mut spec = Spec { prompt: prompt.clone(), ..capped(cap) };
-        let text = PromiseText::try_new(&promise).unwrap();
+        let text = promise.parse::<PromiseText>().unwrap();
         spec.promise.as_mut().unwrap().text = text.clone();
         spec.carried = Some(CarriedCounter { from: "x".into(), iteration });
         let state = after(spec, Vec::new());

@@ -8,7 +8,7 @@
 //! loop or plan finishes: files already on disk are accepted as they are, and a file that was cut off while being written
 //! is written again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -258,17 +258,23 @@ impl Job<'_> {
         Ok(HandedOver::Done)
     }
 
-    /// Refuses to write a file that a filter or a merge driver of the user's git runs: git would run it for the next file.
+    /// Refuses to write a file that a filter or a merge driver of the user's git runs, or one beside it: git would run it for
+    /// the next file.
     fn check_programs(&self, steps: &[Step]) -> Result<(), GitError> {
         let programs = self.repository.programs_of_filters(self.git)?;
         if programs.is_empty() {
             return Ok(());
         }
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let written = steps.iter().map(|step| (real(&self.repository.on_disk(&step.path)), &step.path));
-        let written: BTreeMap<_, _> = written.collect();
+        let written: Vec<_> =
+            steps.iter().map(|step| (real(&self.repository.on_disk(&step.path)), &step.path)).collect();
+        let root = real(self.repository.root().as_std_path());
         for (program, setting) in programs {
-            if let Some(path) = written.get(&real(program.as_std_path())) {
+            let program = real(program.as_std_path());
+            // A script loads what is in its folder.
+            let folder = program.parent().filter(|folder| program.is_file() && **folder != root);
+            let place = folder.filter(|folder| folder.starts_with(&root)).unwrap_or(&program);
+            if let Some((_, path)) = written.iter().find(|(path, _)| path.starts_with(place)) {
                 return Err(GitError::ChangedProgram { path: RepoPath::from_bytes(path), setting });
             }
         }

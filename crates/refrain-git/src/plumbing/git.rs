@@ -164,15 +164,18 @@ pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsS
     env
 }
 
-/// The programs that git consists of; none if they are not known, as where `git` is a script.
+/// The programs that git consists of, empty if it is not known where they are; none if `git` is a script, which may do more.
 fn own_programs(env: &[(OsString, OsString)], program: Option<&Path>) -> Option<Vec<PathBuf>> {
     let program = program.map(Path::to_owned).or_else(|| in_path("git", env))?.canonicalize().ok()?;
+    let loader = loader(&program)?;
     let prefix = program.parent()?.parent()?;
     let set = env.iter().rev().find(|(name, _)| name == "GIT_EXEC_PATH").map(|(_, path)| PathBuf::from(path));
     let usual = ["libexec/git-core", "lib/git-core"].map(|folder| prefix.join(folder));
     let folders: Vec<_> = set.into_iter().chain(usual).filter(|folder| folder.is_dir()).collect();
-    let loader = loader(&program)?;
-    (!folders.is_empty()).then(|| folders.into_iter().chain([program]).chain(loader).collect())
+    Some(match folders.is_empty() {
+        true => Vec::new(),
+        false => folders.into_iter().chain([program]).chain(loader).collect(),
+    })
 }
 
 /// The author of a commit: name, address, and date, as in [`AUTHOR`].

@@ -412,17 +412,20 @@ fn no_file_in_the_git_folder_is_taken_for_a_handover_that_was_killed() {
     assert_eq!((place.status(), place.read("README.md")), (vec![" M README.md".to_owned()], String::new()));
 }
 
-#[test]
-fn a_script_that_a_filter_of_the_user_runs_is_not_handed_over() {
+#[rstest]
+#[case::itself("other", "sh ./other")]
+#[case::what_it_loads("src/json.py", "python3 src/a.rs")]
+fn a_script_that_a_filter_of_the_user_runs_is_not_handed_over(#[case] changed: &str, #[case] smudge: &str) {
     let it = Waiting::of(|place| {
-        place.write("other", "touch ran; cat\n");
+        place.write(changed, "touch ran; cat\n");
         place.write("zz.up", "the last\n");
         place.write(".gitattributes", "*.up filter=up\n");
     });
-    it.place.git(&["config", "filter.up.smudge", "sh ./other"]);
+    it.place.git(&["config", "filter.up.smudge", smudge]);
     let before = it.everything();
     let error = it.try_hand_over(Some("main")).unwrap_err().to_string();
-    assert!(error.starts_with("other is changed, and your git runs it as filter.up.smudge"), "{error}");
+    assert!(error.starts_with(&format!("{changed} is changed, and your git runs it")), "{error}");
+    assert!(error.contains("as filter.up.smudge"), "{error}");
     assert_eq!(it.everything(), before);
     assert!(!it.place.path("ran").exists() && !it.lock().exists());
 }

@@ -50,13 +50,10 @@ pub(crate) struct LoopView {
     /// Whether gates proved the work; null where no gate decides.
     pub(crate) verified: Option<bool>,
     /// When it was started.
-    #[schemars(with = "String")]
     pub(crate) started_at: Timestamp,
     /// When its last iteration was over.
-    #[schemars(with = "Option<String>")]
     pub(crate) last_tick_at: Option<Timestamp>,
     /// When it stopped.
-    #[schemars(with = "Option<String>")]
     pub(crate) finished_at: Option<Timestamp>,
     /// Why it stands where it stands, in a line.
     pub(crate) reason: String,

@@ -52,10 +52,8 @@ pub struct Key {
     /// Whether it is a browser's cookie, and not a token.
     pub browser: bool,
     /// When it was made.
-    #[schemars(with = "String")]
     pub made_at: Timestamp,
     /// When it ends.
-    #[schemars(with = "String")]
     pub ends_at: Timestamp,
 }
 

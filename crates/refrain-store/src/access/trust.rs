@@ -31,7 +31,6 @@ pub struct TrustedContent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Since when.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// Whether a start has named it to the user.
     #[serde(default)]

@@ -48,7 +48,7 @@ fn make(project: &Project, name: &str, end: Option<End>) -> LoopDir {
     let Event::LoopStarted(mut begin) = started() else { panic!("not a start") };
     begin.spec.id = id(name);
     begin.spec.project = project.root.clone();
-    let text = PromiseText::try_new("COMPLETE").unwrap();
+    let text = "COMPLETE".parse::<PromiseText>().unwrap();
     begin.spec.promise = Some(Promise { text, mode: MatchMode::Tag });
     let home = project.root.with_file_name("home");
     let start = Event::LoopStarted(begin);

@@ -451,7 +451,7 @@ fn everything() -> Vec<Event> {
             mixed: vec![RepoPath::from_bytes(b"src/a")],
         },
         Event::Asked {
-            request: "1700000000000-0000002a".to_owned().try_into().ok(),
+            request: "1700000000000-0000002a".parse().ok(),
             ask: Ask::Pause(Urgency::Now),
             by: Default::default(),
         },

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn request(id: &str, ask: Ask) -> Request {
-        Request { id: RequestId::try_from(id.to_owned()).unwrap(), ask, by: Asker::Person, signature: None }
+        Request { id: id.parse().unwrap(), ask, by: Asker::Person, signature: None }
     }
 
     #[test]

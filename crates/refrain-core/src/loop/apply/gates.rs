@@ -216,17 +216,9 @@ impl LoopState {
             }
             self.phase = Phase::Proving(Box::new(before));
         }
-        match &mut self.phase {
-            Phase::Proving(proving) if fits && (proving.candidate.is_none() || proving.to_check) => {
-                Ok(proving)
-            }
-            Phase::Proving(_)
-            | Phase::Idle { .. }
-            | Phase::Begun { .. }
-            | Phase::InFlight(_)
-            | Phase::Publishing(_)
-            | Phase::Critiquing(_) => Err(what),
-        }
+        let Phase::Proving(proving) = &mut self.phase else { return Err(what) };
+        let fits = fits && (proving.candidate.is_none() || proving.to_check);
+        if fits { Ok(proving) } else { Err(what) }
     }
 
     /// The work of the last iteration of a loop that ends by its count is proven as if it were claimed.
@@ -289,14 +281,8 @@ impl LoopState {
         what: &'static str,
         fits: impl FnOnce(&RunningGate) -> bool,
     ) -> Result<&mut RunningGate, &'static str> {
-        match &mut self.phase {
-            Phase::Proving(proving) => proving.running.as_mut().filter(|running| fits(running)).ok_or(what),
-            Phase::Idle { .. }
-            | Phase::Begun { .. }
-            | Phase::InFlight(_)
-            | Phase::Publishing(_)
-            | Phase::Critiquing(_) => Err(what),
-        }
+        let Phase::Proving(proving) = &mut self.phase else { return Err(what) };
+        proving.running.as_mut().filter(|running| fits(running)).ok_or(what)
     }
 
     pub(super) fn fail_gate(&mut self, error: &str, at: Timestamp) -> Result<(), &'static str> {

@@ -53,14 +53,7 @@ impl LoopState {
 
     /// A session drives it from here on, and no runner.
     pub(super) fn bind_session(&mut self, session: &Session) -> Result<(), &'static str> {
-        let may = match self.phase {
-            Phase::InFlight(_) => self.session.is_some(),
-            Phase::Idle { .. }
-            | Phase::Begun { .. }
-            | Phase::Proving(_)
-            | Phase::Publishing(_)
-            | Phase::Critiquing(_) => !self.is_busy(),
-        };
+        let may = if self.in_flight().is_some() { self.session.is_some() } else { !self.is_busy() };
         if !may || self.ended.is_some() {
             return Err("session.bound");
         }

@@ -38,7 +38,7 @@ pub(in crate::r#loop) fn unlimited() -> Limits {
 
 /// A specification with a promise and without any limit.
 pub(crate) fn spec() -> Spec {
-    let text = PromiseText::try_new("COMPLETE").unwrap();
+    let text = "COMPLETE".parse::<PromiseText>().unwrap();
     Spec {
         promise: Some(Promise { text, mode: MatchMode::Plain }),
         limits: unlimited(),
@@ -133,7 +133,7 @@ pub(in crate::r#loop) fn asked(ask: Ask) -> Event {
 }
 
 pub(in crate::r#loop) fn request(id: impl Into<String>) -> RequestId {
-    RequestId::try_from(id.into()).unwrap()
+    id.into().parse().unwrap()
 }
 
 pub(in crate::r#loop) fn pace(until: i64) -> Wait {

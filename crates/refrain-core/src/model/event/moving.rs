@@ -25,6 +25,7 @@ pub struct Departure {
 }
 
 /// A loop that a machine takes over, with what is different there.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Arrival {
     /// The address of the remote that had the loop, without a password.
@@ -32,7 +33,6 @@ pub struct Arrival {
     /// Higher than the fence of every machine that had the loop before.
     pub fence: u64,
     /// The commit with which this machine claimed the loop at the remote; none if the loop had never reached the remote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Oid>,
     /// The name of the machine.
     pub host: String,
@@ -43,7 +43,6 @@ pub struct Arrival {
     #[schemars(with = "String")]
     pub worktree: Utf8PathBuf,
     /// The branch of that worktree, if the loop worked in the checkout of its user before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The folder that the agent is started in.
     #[schemars(with = "String")]
@@ -52,13 +51,11 @@ pub struct Arrival {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, String>,
     /// What git runs here, and where it pushes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pins: Option<Box<GitPins>>,
     /// The programs that the gates look up, as they are here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
     /// Its sandbox, as far as the user of this machine allows it, or as that user asks for it; none if it has none, or if it
     /// stays as it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSpec>,
 }

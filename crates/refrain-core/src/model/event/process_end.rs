@@ -9,39 +9,33 @@ use crate::gate::{GateName, Verdict};
 use crate::promise::NearMiss;
 use crate::prompt::state_file::{StatusFault, WorkStatus};
 use crate::sandbox::RefusedHost;
+use crate::serde_default::is_default;
 use crate::spec::Millis;
 use crate::work::WorkDigest;
 
 /// What the agent left behind when it ended. What it amounts to (a claim? charged?) is decided by the fold.
+#[serde_with::apply(
+    Option => #[serde(default, skip_serializing_if = "Option::is_none")],
+    bool => #[serde(default, skip_serializing_if = "std::ops::Not::not")],
+)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptFinished {
     /// How its process ended.
     pub exit: Exit,
     /// Whether its message made the promise.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub promised: bool,
     /// The promise was nearly made: what was wrong with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_miss: Option<NearMiss>,
     /// Why it gave its task up, in its own words, where its message said so and made no promise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up: Option<String>,
     /// The work when it ended, before any gate; none if it is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkDigest>,
     /// What it says of its work in `state.md`: `done` where it said so anew, `blocked` where that stands there.
-    #[serde(
-        default,
-        alias = "state_done",
-        deserialize_with = "said",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "state_done", deserialize_with = "said")]
     pub state: Option<WorkStatus>,
     /// What a person has to do in its own words, where it left `blocked` there with some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
     /// Why what it wrote there does not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_fault: Option<StatusFault>,
     /// What git would run, or where it would push, that is not as it was when the loop started: the names of settings and
     /// files. Refrain's git does not run or use it.
@@ -51,7 +45,6 @@ pub struct AttemptFinished {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedHost>,
     /// It was a session's turn in which nothing was done but to speak.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,
     /// Bytes that it printed on standard output, kept or not.
     pub stdout_bytes: u64,
@@ -60,22 +53,17 @@ pub struct AttemptFinished {
     /// The last line it said, for lists.
     pub preview: String,
     /// What its message said of the iteration in one line, where it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// It left processes running: `attempt.swept` says when all of them are gone.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
     /// Why not all that it printed could be kept. Without that its result is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_error: Option<String>,
     /// What its stream came to; none of a command whose output is no stream.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<AgentReport>>,
     /// What its failure comes down to, where it failed by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
     /// What is kept of it.
-    #[serde(default, skip_serializing_if = "AttemptSeals::is_nothing")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub sealed: AttemptSeals,
 }
 
@@ -132,28 +120,20 @@ pub struct AttemptSeals {
     pub output: Option<Seal>,
 }
 
-impl AttemptSeals {
-    fn is_nothing(&self) -> bool {
-        self.prompt.is_none() && self.output.is_none()
-    }
-}
-
 /// What a critic left behind when it ended. Whatever that is, the loop continues.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CritiqueFinished {
     /// How its process ended.
     pub exit: Exit,
     /// What it said to the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
     /// Why it said nothing of use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// It left processes running: `attempt.swept` says when all of them are gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
     /// What its stream came to; none of a command whose output is no stream.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<AgentReport>>,
 }
 
@@ -167,6 +147,7 @@ pub struct Seal {
 }
 
 /// What a gate left behind when it ended. What it amounts to (passed? a result at all?) is decided by the fold.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateFinished {
     /// Which.
@@ -179,10 +160,9 @@ pub struct GateFinished {
     /// Bytes that it printed, kept or not.
     pub bytes: u64,
     /// Why its good end proves nothing: what it said about having tested nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_test: Option<String>,
     /// How many test runners printed their summary.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub summaries: u32,
     /// The last line that it printed, for lists.
     pub preview: String,
@@ -190,16 +170,12 @@ pub struct GateFinished {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
     /// Why not all that it printed could be kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_error: Option<String>,
     /// What its failure comes down to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
     /// What is kept of what it printed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Seal>,
     /// What the agent said, where the gate is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Box<ReviewResult>>,
     /// Hosts that its sandbox refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -255,9 +231,4 @@ impl GateFinished {
     pub fn is_pass(&self) -> bool {
         self.exit == Exit::Code(0) && self.no_test.is_none() && self.output_error.is_none()
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-fn is_zero(value: &u32) -> bool {
-    *value == 0
 }

@@ -13,9 +13,3 @@ pub enum Until {
     /// Until it is stopped or reaches a limit: a claim says that there is nothing to do now, and a wait follows it.
     Forever,
 }
-
-impl Until {
-    pub fn is_complete(&self) -> bool {
-        *self == Self::Complete
-    }
-}

@@ -127,14 +127,8 @@ impl PlanState {
     }
 
     pub(super) fn running_of(&mut self, task: usize) -> Option<&mut RunningTask> {
-        match &mut self.tasks[task].stage {
-            Stage::Running(running) => Some(running),
-            Stage::Out
-            | Stage::Waiting(_)
-            | Stage::Proven { .. }
-            | Stage::Landed { .. }
-            | Stage::Stopped(_) => None,
-        }
+        let Stage::Running(running) = &mut self.tasks[task].stage else { return None };
+        Some(running)
     }
 
     pub(super) fn stop(&mut self, task: usize, stop: Stop, at: Timestamp) {

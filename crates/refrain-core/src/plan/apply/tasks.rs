@@ -200,14 +200,7 @@ impl TaskState {
 
     /// The task as the graph is to see it.
     pub(super) fn counted(&self) -> Task {
-        let status = match self.stage {
-            Stage::Out => self.card.status,
-            Stage::Waiting(_)
-            | Stage::Running(_)
-            | Stage::Proven { .. }
-            | Stage::Landed { .. }
-            | Stage::Stopped(_) => TaskStatus::Pending,
-        };
+        let status = if self.stage == Stage::Out { self.card.status } else { TaskStatus::Pending };
         Task { status, ..self.card.task() }
     }
 

@@ -111,29 +111,18 @@ fn headings(text: &str) -> Vec<Heading> {
     let (mut headings, mut depth) = (Vec::new(), 0_usize);
     let mut open: Option<Heading> = None;
     for (event, range) in parser {
-        match event {
-            Event::Start(Tag::Heading { level, .. }) if depth == 0 => {
-                open = Some(Heading { level, range, words: String::new() });
-            }
-            Event::End(TagEnd::Heading(_)) if open.is_some() => headings.extend(open.take()),
-            Event::Start(_) if open.is_none() => depth += 1,
-            Event::End(_) if open.is_none() => depth = depth.saturating_sub(1),
-            Event::Text(words) | Event::Code(words) => {
-                if let Some(heading) = &mut open {
-                    heading.words.push_str(&words);
-                }
-            }
-            Event::Start(_)
-            | Event::End(_)
-            | Event::InlineMath(_)
-            | Event::DisplayMath(_)
-            | Event::Html(_)
-            | Event::InlineHtml(_)
-            | Event::FootnoteReference(_)
-            | Event::SoftBreak
-            | Event::HardBreak
-            | Event::Rule
-            | Event::TaskListMarker(_) => {}
+        if let Event::Start(Tag::Heading { level, .. }) = event
+            && depth == 0
+        {
+            open = Some(Heading { level, range, words: String::new() });
+        } else if let (Event::Text(words) | Event::Code(words), Some(heading)) = (&event, &mut open) {
+            heading.words.push_str(words);
+        } else if matches!(event, Event::End(TagEnd::Heading(_))) && open.is_some() {
+            headings.extend(open.take());
+        } else if open.is_none() && matches!(event, Event::Start(_)) {
+            depth += 1;
+        } else if open.is_none() && matches!(event, Event::End(_)) {
+            depth = depth.saturating_sub(1);
         }
     }
     headings

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use super::document::{Excerpt, PlanDocument};
 use super::template::SpecTemplate;
-use crate::plan::{Graph, Task, TaskId};
+use super::tokens::tokens;
+use crate::plan::{Graph, Problem, Task, TaskId};
 use crate::prompt::fenced_as;
 use crate::text::{printable, squeeze};
 
@@ -123,6 +124,15 @@ impl Brief {
     /// Its parts, in order.
     pub fn parts(&self) -> &[Part] {
         &self.parts
+    }
+
+    /// The problem if it has more than `budget` tokens: by how much, and which part is the largest. Nothing is cut.
+    pub fn over_budget(&self, task: &TaskId, budget: u64) -> Option<Problem> {
+        let tokens_of = |part: &&Part| tokens(&part.text);
+        let largest = self.parts.iter().max_by_key(tokens_of)?;
+        let (task, all, largest) =
+            (task.clone(), tokens(&self.text), (largest.name.clone(), tokens_of(&largest)));
+        (all > budget).then_some(Problem::OverBudget { task, tokens: all, budget, largest })
     }
 }
 

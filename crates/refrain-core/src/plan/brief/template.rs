@@ -8,14 +8,13 @@ use crate::newtype::checked_text;
 
 use regex::{Captures, Regex};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 use super::PartKind;
 
 /// A text in which `{task}`, `{plan}`, `{custom}` and `{verification}` stand for the parts of a specification. Another word in
 /// braces is refused; `{{word}}` stands for itself in single braces, and all other braces stay as they are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub struct SpecTemplate(String);
 
@@ -32,75 +31,61 @@ pub enum SpecTemplateError {
     NoTask,
 }
 
-fn name(kind: PartKind) -> &'static str {
-    match kind {
-        PartKind::Task => "task",
-        PartKind::Plan => "plan",
-        PartKind::File => "custom",
-        PartKind::Verification => "verification",
-        PartKind::Template => "",
-    }
-}
+const NAMES: [(&str, PartKind); 4] = [
+    ("task", PartKind::Task),
+    ("plan", PartKind::Plan),
+    ("custom", PartKind::File),
+    ("verification", PartKind::Verification),
+];
+
+/// A word in two braces each, or a name in one.
+static BRACES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}").ok());
 
 impl SpecTemplate {
     pub(super) fn names(&self, kind: PartKind) -> bool {
-        words(&self.0).any(|(_, word, is_name)| is_name && word == name(kind))
+        names(&self.0).any(|name| NAMES.contains(&(name, kind)))
     }
 
     /// The text with all parts filled in; none of a kind leave nothing.
     pub(super) fn fill(&self, part: impl Fn(PartKind) -> String) -> String {
-        let kinds = [PartKind::Task, PartKind::Plan, PartKind::File, PartKind::Verification];
-        let (mut text, mut from) = (String::new(), 0);
-        for (range, word, is_name) in words(&self.0) {
-            text.push_str(&self.0[from..range.start]);
-            match kinds.into_iter().find(|kind| is_name && name(*kind) == word) {
-                Some(kind) => text.push_str(&part(kind)),
-                None => text.push_str(&format!("{{{word}}}")),
+        let Some(braces) = &*BRACES else { return self.0.clone() };
+        let filled = |found: &Captures<'_>| match found.get(1) {
+            Some(word) => format!("{{{}}}", word.as_str()),
+            None => {
+                NAMES.iter().filter(|(name, _)| *name == &found[2]).map(|(_, kind)| part(*kind)).collect()
             }
-            from = range.end;
-        }
-        text.push_str(&self.0[from..]);
-        text
+        };
+        braces.replace_all(&self.0, filled).into_owned()
     }
 }
 
-/// The words in braces: the place, the word, and whether the braces are single.
-fn words(text: &str) -> impl Iterator<Item = (std::ops::Range<usize>, &str, bool)> {
-    static BRACES: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}").ok());
-    let found = |found: Captures<'_>| {
-        let whole = found.get(0)?.range();
-        let is_name = found.get(2).is_some();
-        Some((whole, is_name))
-    };
-    let all = BRACES.as_ref().into_iter().flat_map(|braces| braces.captures_iter(text));
-    all.filter_map(found).map(|(range, is_name)| {
-        let width = if is_name { 1 } else { 2 };
-        (range.clone(), &text[range.start + width..range.end - width], is_name)
-    })
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let found = BRACES.iter().flat_map(move |braces| braces.captures_iter(text));
+    found.filter_map(|found| Some(found.get(2)?.as_str()))
 }
 
 impl FromStr for SpecTemplate {
     type Err = SpecTemplateError;
 
     fn from_str(text: &str) -> Result<Self, SpecTemplateError> {
-        let known = ["task", "plan", "custom", "verification"];
-        let unknown = words(text).find(|(_, word, is_name)| *is_name && !known.contains(word));
-        if let Some((_, word, _)) = unknown {
-            return Err(SpecTemplateError::Unknown(word.to_owned()));
+        let is_known = |name: &str| NAMES.iter().any(|(known, _)| *known == name);
+        if let Some(unknown) = names(text).find(|name| !is_known(name)) {
+            return Err(SpecTemplateError::Unknown(unknown.to_owned()));
         }
         let template = Self(text.to_owned());
         if template.names(PartKind::Task) { Ok(template) } else { Err(SpecTemplateError::NoTask) }
     }
 }
 
-checked_text!(SpecTemplate, SpecTemplateError);
+checked_text!(SpecTemplate);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn fill(template: &str) -> String {
+        let name = |of| NAMES.iter().find(|(_, kind)| *kind == of).unwrap().0;
         template.parse::<SpecTemplate>().unwrap().fill(|kind| format!("<{}: {{plan}} {{x}}>", name(kind)))
     }
 

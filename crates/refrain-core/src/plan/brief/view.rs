@@ -57,11 +57,10 @@ impl TaskBrief {
         max_spec_tokens: u64,
         prompt: String,
     ) -> Self {
-        let size = brief.size();
-        let parts = brief.parts().iter().zip(size.parts).map(|(part, size)| BriefPart {
+        let parts = brief.parts().iter().map(|part| BriefPart {
             kind: part.kind,
-            name: size.name,
-            tokens: size.tokens,
+            name: part.name.clone(),
+            tokens: tokens(&part.text),
             text: part.text.clone(),
         });
         Self {
@@ -71,7 +70,7 @@ impl TaskBrief {
             id: task.id.clone(),
             title: task.title.clone(),
             max_spec_tokens,
-            spec_tokens: size.tokens,
+            spec_tokens: tokens(brief.text()),
             warning: brief.over_budget(&task.id, max_spec_tokens).map(|problem| problem.to_string()),
             parts: parts.collect(),
             tokens: tokens(&prompt),

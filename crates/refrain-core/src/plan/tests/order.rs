@@ -109,7 +109,7 @@ rows! {
     ],
     "plan.hindered" PlanEvent::Hindered { .. } => [PlanEvent::Hindered { error: "fatal: no".into() }],
     "asked" PlanEvent::Asked { .. } => {
-        let request: RequestId = "a-1".to_owned().try_into().unwrap();
+        let request: RequestId = "a-1".parse().unwrap();
         let asks = [Ask::Pause(Urgency::Now), Ask::Cancel(Urgency::Now), Ask::Steer("left".into()), Ask::Proceed];
         asks.map(|ask| PlanEvent::Asked { request: Some(request.clone()), ask, by: Default::default() })
     },

@@ -12,7 +12,6 @@ pub struct Approval {
     /// What they say.
     pub state: ApprovalWord,
     /// When they said it; null while they have not.
-    #[schemars(with = "Option<String>")]
     pub at: Option<Timestamp>,
     /// Which iteration left the candidate.
     pub iteration: u32,

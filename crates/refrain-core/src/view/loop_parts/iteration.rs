@@ -62,10 +62,8 @@ pub struct Iteration {
     /// Whether it counts against the cap.
     pub charged: bool,
     /// When it started.
-    #[schemars(with = "String")]
     pub started_at: Timestamp,
     /// When it was over; null while it runs.
-    #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
     /// The agent's exit code; null if a signal ended it or its end was not seen.
     pub exit_code: Option<i32>,

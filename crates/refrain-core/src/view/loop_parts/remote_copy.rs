@@ -12,7 +12,6 @@ pub struct RemoteCopy {
     /// The address of the remote.
     pub remote: String,
     /// When the remote last said so.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// The machine that has taken the loop over from the remote; left out if it lies there.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -167,26 +167,9 @@ fn waited_for(state: &PlanState, task: &TaskState) -> String {
 /// What a person has to do for it to continue.
 pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
-    let resume = match state.resume(&PlanGrant::default()) {
-        Err(Refusal::NothingGranted { flag, .. }) => format!("refrain plan resume {id} {flag}"),
-        Ok(_)
-        | Err(
-            Refusal::Final(_)
-            | Refusal::Stopped(_)
-            | Refusal::TooMany { .. }
-            | Refusal::TooLong { .. }
-            | Refusal::SteeringTooLong { .. }
-            | Refusal::Unreported { .. }
-            | Refusal::NotALoop
-            | Refusal::NoSandbox
-            | Refusal::NotQueued
-            | Refusal::Moved { .. }
-            | Refusal::Immovable(_)
-            | Refusal::NotAsked(_)
-            | Refusal::AnotherTree { .. }
-            | Refusal::TextQueued(_),
-        ) => format!("refrain plan resume {id}"),
-    };
+    let refusal = state.resume(&PlanGrant::default()).err();
+    let flag = refusal.as_ref().and_then(Refusal::flag).map(|flag| format!(" {flag}"));
+    let resume = format!("refrain plan resume {id}{}", flag.unwrap_or_default());
     if let (StatusWord::BudgetExceeded, Some(by)) = (word, state.shared_cap()) {
         return Some(more_money(&by, &state.spec.each, &resume, "plan"));
     }

@@ -65,13 +65,10 @@ pub struct PlanStatus {
     /// What has landed; null before the base was taken.
     pub tip: Option<String>,
     /// When it was started.
-    #[schemars(with = "String")]
     pub started_at: Timestamp,
     /// When the last event happened.
-    #[schemars(with = "String")]
     pub updated_at: Timestamp,
     /// When it stopped; null while it has not.
-    #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
     /// How long it had worked when the last event happened: with a runner.
     #[serde(rename = "active_ms")]
@@ -155,7 +152,6 @@ pub struct Estimate {
     /// How long it still takes, driven without a pause.
     pub left_ms: Millis,
     /// When it is through; null while it has no runner.
-    #[schemars(with = "Option<String>")]
     pub at: Option<Timestamp>,
     /// From how many tasks that have landed this is concluded.
     pub from_tasks: usize,
@@ -318,19 +314,5 @@ fn word(state: &PlanState, loops: &BTreeMap<TaskId, TaskLoop>, alive: Option<boo
         None if state.runner.is_none() || alive == Some(false) => StatusWord::Crashed,
         None if running.peek().is_some() && running.all(waits) => StatusWord::Waiting,
         None => StatusWord::Running,
-    }
-}
-
-impl From<PlanEnd> for StatusWord {
-    fn from(end: PlanEnd) -> Self {
-        match end {
-            PlanEnd::Completed => Self::Completed,
-            PlanEnd::Cancelled => Self::Cancelled,
-            PlanEnd::IterationCap => Self::IterationCap,
-            PlanEnd::BudgetExceeded => Self::BudgetExceeded,
-            PlanEnd::TimedOut => Self::TimedOut,
-            PlanEnd::Blocked => Self::Blocked,
-            PlanEnd::Paused => Self::Paused,
-        }
     }
 }

@@ -29,7 +29,6 @@ pub struct WaveView {
     /// Its commit; null while it is not complete, or where nothing of it changed anything.
     pub commit: Option<String>,
     /// When it was complete.
-    #[schemars(with = "Option<String>")]
     pub completed_at: Option<Timestamp>,
     /// Its tasks.
     pub tasks: Vec<TaskId>,
@@ -84,7 +83,6 @@ pub struct TaskView {
     /// What its last round made and was left out of its commit; only known of the tasks that settled last.
     pub left_out: Vec<OmittedPath>,
     /// When it landed, or stopped.
-    #[schemars(with = "Option<String>")]
     pub settled_at: Option<Timestamp>,
     /// What its rounds that are over cost, in US dollars; null where unknown.
     pub cost_usd: Option<f64>,
@@ -131,15 +129,11 @@ impl TaskWord {
 
     fn of(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> Self {
         let task = &state.tasks[place];
-        match &task.stage {
-            Stage::Proven { .. } if !state.is_final() => return Self::Landing,
-            Stage::Waiting(_) if waiting.contains(&place) => return Self::WaitingOnBlocked,
-            Stage::Out
-            | Stage::Waiting(_)
-            | Stage::Running(_)
-            | Stage::Proven { .. }
-            | Stage::Landed { .. }
-            | Stage::Stopped(_) => {}
+        if matches!(task.stage, Stage::Proven { .. }) && !state.is_final() {
+            return Self::Landing;
+        }
+        if matches!(task.stage, Stage::Waiting(_)) && waiting.contains(&place) {
+            return Self::WaitingOnBlocked;
         }
         match state.status_of(task) {
             TaskStatus::Pending => Self::Pending,
@@ -173,7 +167,6 @@ pub struct CurrentTask {
     /// The worktree of the pool.
     pub slot: u32,
     /// When the round began.
-    #[schemars(with = "String")]
     pub started_at: Timestamp,
     /// Iterations that the round began; 0 where its loop says nothing yet.
     pub iteration: u32,
@@ -209,7 +202,6 @@ pub struct BlockedTask {
     /// A person decides how it continues.
     pub awaits_tune: bool,
     /// When it stopped.
-    #[schemars(with = "Option<String>")]
     pub blocked_at: Option<Timestamp>,
 }
 
@@ -221,7 +213,6 @@ pub struct WaveCommit {
     /// The commit.
     pub commit_hash: String,
     /// When it was made.
-    #[schemars(with = "Option<String>")]
     pub timestamp: Option<Timestamp>,
     /// The tasks whose work it holds.
     pub tasks_completed: Vec<TaskId>,
@@ -321,7 +312,8 @@ fn task(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> TaskView 
         Stage::Out | Stage::Waiting(_) | Stage::Proven { .. } | Stage::Stopped(_) => (None, None),
     };
     let is_settled = matches!(task.stage, Stage::Landed { .. } | Stage::Stopped(_));
-    let unmet = |task: &&TaskState| !task.is_met();
+    let is_waiting = matches!(task.stage, Stage::Waiting(_));
+    let unmet = |task: &&TaskState| is_waiting && !task.is_met();
     let dependencies = state.graph.dependencies(place).into_iter().map(|task| &state.tasks[task]);
     TaskView {
         id: task.card.id.clone(),
@@ -331,14 +323,7 @@ fn task(state: &PlanState, place: usize, waiting: &BTreeSet<usize>) -> TaskView 
         complexity: task.card.complexity,
         priority: task.card.priority,
         dependencies: task.card.dependencies.clone(),
-        waits_for: match task.stage {
-            Stage::Waiting(_) => dependencies.filter(unmet).map(|task| task.card.id.clone()).collect(),
-            Stage::Out
-            | Stage::Running(_)
-            | Stage::Proven { .. }
-            | Stage::Landed { .. }
-            | Stage::Stopped(_) => Vec::new(),
-        },
+        waits_for: dependencies.filter(unmet).map(|task| task.card.id.clone()).collect(),
         rounds: task.rounds,
         iterations: task.iterations,
         id_of_loop: (task.rounds > 0).then(|| state.spec.loop_of(&task.card.id, task.rounds)),

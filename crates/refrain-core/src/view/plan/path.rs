@@ -31,20 +31,8 @@ pub fn critical_path(tasks: &[TaskView]) -> Vec<TaskId> {
 
 /// Whether it is the plan's to do and neither done nor given up.
 fn is_open(task: &TaskView) -> bool {
-    let is_over = match task.status {
-        TaskWord::Done
-        | TaskWord::Review
-        | TaskWord::Deferred
-        | TaskWord::Cancelled
-        | TaskWord::Expanded
-        | TaskWord::Failed => true,
-        TaskWord::Pending
-        | TaskWord::InProgress
-        | TaskWord::Landing
-        | TaskWord::Blocked
-        | TaskWord::WaitingOnBlocked
-        | TaskWord::AwaitingTune => false,
-    };
+    use TaskWord::{Cancelled, Deferred, Done, Expanded, Failed, Review};
+    let is_over = matches!(task.status, Done | Review | Deferred | Cancelled | Expanded | Failed);
     task.wave.is_some() && !is_over
 }
 

@@ -35,13 +35,10 @@ pub struct Report {
     /// What a person has to do or to grant for it to go on; null where nothing.
     pub needs: Option<String>,
     /// When it was started.
-    #[schemars(with = "String")]
     pub started_at: Timestamp,
     /// When the last event happened.
-    #[schemars(with = "String")]
     pub updated_at: Timestamp,
     /// When it stopped; null while it has not.
-    #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
     /// The loop's own duration: less pauses, waits and the time without a runner.
     pub active_ms: Millis,
@@ -158,7 +155,6 @@ pub struct ClaimMade {
     /// In which iteration.
     pub iteration: u32,
     /// When.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// The last line that the agent said.
     pub said: String,
@@ -219,7 +215,6 @@ pub struct RefusedClaimRow {
     /// Who made it.
     pub source: ClaimSource,
     /// When.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// Why it did not count.
     pub why: Vec<String>,

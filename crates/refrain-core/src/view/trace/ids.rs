@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 use crate::ids::LoopId;
 
@@ -59,8 +59,7 @@ impl fmt::Debug for SpanId {
 }
 
 /// The parent span, as W3C writes it (`traceparent`): that of the process that started it, or of its plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr, JsonSchema)]
 #[schemars(with = "String")]
 pub struct Parent {
     pub(super) trace: TraceId,
@@ -109,20 +108,6 @@ fn hex<const N: usize>(text: &str) -> Result<[u8; N], ParentError> {
 impl fmt::Display for Parent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{}-{}-01", self.trace, self.span)
-    }
-}
-
-impl TryFrom<String> for Parent {
-    type Error = ParentError;
-
-    fn try_from(text: String) -> Result<Self, ParentError> {
-        text.parse()
-    }
-}
-
-impl From<Parent> for String {
-    fn from(parent: Parent) -> Self {
-        parent.to_string()
     }
 }
 

@@ -8,27 +8,18 @@ use super::otlp::{Resource, encoded, nanos};
 use super::{Attribute, Kind, Span, Value};
 
 /// The bounds of the buckets of a count of tokens, from the GenAI conventions.
-const TOKENS: [f64; 14] = [
-    1.0,
-    4.0,
-    16.0,
-    64.0,
-    256.0,
-    1024.0,
-    4096.0,
-    16_384.0,
-    65_536.0,
-    262_144.0,
-    1_048_576.0,
-    4_194_304.0,
-    16_777_216.0,
-    67_108_864.0,
-];
+const TOKENS: [f64; 14] = powers(1.0, 4.0);
 /// Those of a duration, in seconds, from the conventions; and further, as agents take longer than models.
-const SECONDS: [f64; 20] = [
-    0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68,
-    655.36, 1310.72, 2621.44, 5242.88,
-];
+const SECONDS: [f64; 20] = powers(0.01, 2.0);
+
+const fn powers<const N: usize>(first: f64, factor: f64) -> [f64; N] {
+    let (mut bounds, mut n) = ([first; N], 1);
+    while n < N {
+        bounds[n] = bounds[n - 1] * factor;
+        n += 1;
+    }
+    bounds
+}
 
 /// What a span adds to a metric, and the attribute of its series, beside the span's own attributes.
 type MetricPart = (f64, Option<Attribute>);
@@ -232,5 +223,6 @@ mod tests {
     #[test]
     fn bounds_go_up() {
         assert!(TOKENS.is_sorted() && SECONDS.is_sorted());
+        assert_eq!((TOKENS[13], SECONDS[6], SECONDS[19]), (67_108_864.0, 0.64, 5242.88));
     }
 }

@@ -29,21 +29,8 @@ impl PastLoop {
     /// Whether a loop with this status says what the next one may take: it ended by itself.
     #[must_use]
     pub fn is_basis(word: StatusWord) -> bool {
-        match word {
-            StatusWord::Completed
-            | StatusWord::IterationCap
-            | StatusWord::BudgetExceeded
-            | StatusWord::TimedOut
-            | StatusWord::Stuck => true,
-            StatusWord::Running
-            | StatusWord::Waiting
-            | StatusWord::Paused
-            | StatusWord::Moved
-            | StatusWord::Blocked
-            | StatusWord::Cancelled
-            | StatusWord::Failed
-            | StatusWord::Crashed => false,
-        }
+        use StatusWord::{BudgetExceeded, Completed, IterationCap, Stuck, TimedOut};
+        matches!(word, Completed | IterationCap | BudgetExceeded | TimedOut | Stuck)
     }
 }
 

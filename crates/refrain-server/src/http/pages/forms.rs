@@ -184,7 +184,7 @@ fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fie
         "steer" => handler.say(place, &Steering { text }),
         "comment" => handler.say(place, &Steering { text: comment(fields.path, fields.line, &text)? }),
         "take-back" => {
-            let request = fields.request.map(RequestId::try_from).transpose();
+            let request = fields.request.map(|text| text.parse::<RequestId>()).transpose();
             let request = request.map_err(|error| Refusal::new(format!("request: {error}")))?;
             handler.take_back(place, &TakeBack { request })
         }

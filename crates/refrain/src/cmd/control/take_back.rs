@@ -20,7 +20,6 @@ pub(crate) struct Args {
     /// Which loop
     id: Option<LoopId>,
     /// Which request: a name that `status` shows as queued [default: the last one]
-    #[arg(value_parser = |text: &str| RequestId::try_from(text.to_owned()))]
     request: Option<RequestId>,
 }
 

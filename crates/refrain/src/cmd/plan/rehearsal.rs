@@ -6,6 +6,7 @@ use refrain_app::plan::PreparedPlan;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::plan::TaskId;
+use refrain_core::plan::brief::tokens::tokens;
 use refrain_core::plan::view::{PlanCheck, Waves};
 use refrain_core::text::grouped;
 use refrain_engine::Texts;
@@ -92,5 +93,5 @@ pub(super) fn show(
 
 fn told(prepared: &PreparedPlan, texts: &Texts<'_>, at: usize) -> TaskPreview {
     let graph = &prepared.source.graph;
-    TaskPreview { task: graph.tasks()[at].id.clone(), tokens: texts.brief(graph, at).size().tokens }
+    TaskPreview { task: graph.tasks()[at].id.clone(), tokens: tokens(texts.brief(graph, at).text()) }
 }

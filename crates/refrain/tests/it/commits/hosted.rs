@@ -6,7 +6,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use refrain_core::event::{End, Urgency};
 use refrain_core::r#loop::{Grant, Outcome};
-use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{AgentKind, AgentSpec, Limits};
 use refrain_core::{LoopState, Spec};
 use refrain_engine::{Host, Runner, Service, Signals};
@@ -35,7 +35,7 @@ pub(crate) fn host(sandbox: &Sandbox) -> Host {
 pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
     let project = utf8(&sandbox.project()).canonicalize_utf8().unwrap();
     Spec {
-        promise: Some(Promise { text: PromiseText::try_new("COMPLETE").unwrap(), mode: MatchMode::Plain }),
+        promise: Some(Promise { text: "COMPLETE".parse().unwrap(), mode: MatchMode::Plain }),
         limits: Limits { max_iterations: Some(5), ..Limits::default() },
         ..Spec::new(id.parse().unwrap(), AgentSpec::new(AgentKind::Generic, program), "p", project.clone())
     }
