@@ -122,7 +122,7 @@ fn check_writable(spec: &Spec) -> Result<(), RequestError> {
         return Ok(());
     }
     check_folder(&notes).map_err(|error| {
-        RequestError::usage(chain(&error))
+        RequestError::new(Code::Failed, chain(&error))
             .hint("give yourself the right to write there, or --worktree gives the loop a folder of its own")
     })
 }

@@ -196,9 +196,9 @@ fn a_folder_that_cannot_be_written_is_refused_at_the_start() {
     let allow = |mode| fs::set_permissions(&project, fs::Permissions::from_mode(mode)).unwrap();
     allow(0o555);
     // Root writes all the same.
-    if fs::write(project.join("probe"), "").is_err() {
+    if fs::create_dir(project.join("probe")).is_err() {
         let refused =
-            sandbox.refrain(&["start", "--command", "true", "--name", "job", "p"]).with_code(2).stderr;
+            sandbox.refrain(&["start", "--command", "true", "--name", "job", "p"]).with_code(1).stderr;
         assert!(refused.contains("Permission denied") && refused.contains("--worktree"), "{refused}");
         assert!(!sandbox.loop_dir("job").exists());
     }
