@@ -294,6 +294,7 @@ impl From<EngineError> for RequestError {
                 what:
                     LoopRequest::Answer
                     | LoopRequest::Approve
+                    | LoopRequest::Move
                     | LoopRequest::Pause
                     | LoopRequest::Steer
                     | LoopRequest::TakeBack

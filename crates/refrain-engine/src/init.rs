@@ -110,6 +110,7 @@ impl Service {
         match Repository::open(&self.project.worktree, &env) {
             Ok(repository) if repository.head_at(0)?.is_some() => Ok(GitUse::Worktree),
             Ok(_) => Ok(GitUse::Commit),
+            Err(GitError::Missing(_)) if self.project.is_repository() => Err(GitError::MissingHere.into()),
             Err(GitError::NotARepository(_) | GitError::Missing(_)) => Ok(GitUse::None),
             Err(error) => Err(error.into()),
         }

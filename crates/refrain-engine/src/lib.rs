@@ -78,7 +78,9 @@ pub use refrain_store::memory::{JudgeCalls, MemoryError, MemoryFilter};
 pub use refrain_store::outbox::slack::{Delivery, Pending, StopRequest, Talk};
 pub use refrain_store::project::archive::id_of as id_of_archived;
 pub use refrain_store::project::layout::AttemptDir;
-pub use refrain_store::{DiskError, JournalError, Project, config, create, tasks, write_atomic};
+pub use refrain_store::{
+    DiskError, JournalError, Project, check_folder, config, create, tasks, write_atomic,
+};
 pub use service::by_kind::{ByKind, PlanReport};
 pub use service::catalog::{CostedList, ListEntry};
 pub use service::detect_gates::StartOffer;

@@ -18,7 +18,9 @@ pub mod project;
 mod spending;
 pub mod tasks;
 
-pub use disk::atomic::{append, create, make_dir, make_dir_nofollow, write_atomic, write_nofollow};
+pub use disk::atomic::{
+    append, check_folder, create, make_dir, make_dir_nofollow, write_atomic, write_nofollow,
+};
 pub use disk::lock::{ClaimOutcome, PlansLock, RunnerLock, WorktreeLock};
 pub use journal::{Journal, JournalError, Unreplicated, Witness};
 pub use project::checkout::CleanPlace;

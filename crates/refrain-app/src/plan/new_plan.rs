@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::GateChoice;
 use refrain_core::text::{printable, squeeze};
-use refrain_engine::{EngineError, create, write_atomic};
+use refrain_engine::{EngineError, chain, check_folder, create, write_atomic};
 
 use super::{HowArgs, PreparedPlan, RunPlan, SourceArgs, SpecArgs};
 use crate::options::work::WorkArgs;
@@ -36,6 +36,11 @@ pub fn new_plan(context: &Context, request: &NewPlan, note: Note<'_>) -> Result<
         let error = format!("{file} is there already; accepted: a new file, by --plan FILE");
         return Err(RequestError::usage(error).hint(format!("refrain plan check --plan {file} looks at it")));
     }
+    // Before the agent costs anything.
+    check_folder(&path).map_err(|error| {
+        let accepted = "accepted: a new file in a folder that you can write";
+        RequestError::usage(format!("--plan {file}: {}; {accepted}", printable(&chain(&error))))
+    })?;
     let service = context.service()?;
     let mut work = request.work();
     let settings = resolve::settings_or_claude(context, &service, &mut work)?;

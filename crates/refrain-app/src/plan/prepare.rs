@@ -237,8 +237,15 @@ fn prove(
     }
     let offered: Vec<GateSpec> = service.offer(dir)?.gates.into_iter().filter(|gate| gate.hard).collect();
     if offered.is_empty() {
-        let note = "no gate is given or found in the project's files: claims are accepted, and the result is unverified";
-        return Ok((vec![format!("{note} (--verify CMD)")], Vec::new()));
+        let effect = match of_tasks(source).next() {
+            None => "claims are accepted, and the result is unverified",
+            Some(_) if source.graph.unverified().is_none() => "the verification of each task decides",
+            Some(_) => {
+                "the verification of a task decides if it has one; else its claim is accepted, unverified"
+            }
+        };
+        let note = format!("no gate is given or found in the project's files: {effect} (--verify CMD)");
+        return Ok((vec![note], Vec::new()));
     }
     let commands = repository_command::of_gates(&offered).collect();
     let mut chosen = Vec::new();

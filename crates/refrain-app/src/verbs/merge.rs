@@ -92,8 +92,12 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                 0 => "which has its work already".to_owned(),
                 files => format!("where {} not committed", counted(files, "file is", "files are")),
             };
+            let shown = match uncommitted {
+                0 => "it",
+                _ => "what the loop changed; git status there names what is not committed",
+            };
             error(format!("{id} has no branch of its own: it worked in {folder}{on}, {has}")).hint(format!(
-                "refrain diff {id} shows it; start loops with --worktree to merge their work yourself"
+                "refrain diff {id} shows {shown}; start loops with --worktree to merge their work yourself"
             ))
         }
         MergeRefusal::BranchGone { branch, last, discarded } => {
@@ -157,6 +161,7 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
         MergeRefusal::Unverified(cause) => {
             let why = match cause {
                 UnverifiedCause::NoGate => "no gate verified it".to_owned(),
+                UnverifiedCause::Unsigned => "it is not signed with a key that you trust".to_owned(),
                 UnverifiedCause::BranchChanged => "its branch was changed after it was verified".to_owned(),
                 UnverifiedCause::NotCompleted(word) => format!("it is {}, not completed", word.as_str()),
             };
@@ -165,6 +170,7 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
                 UnverifiedCause::NotCompleted(StatusWord::Crashed | StatusWord::Paused) => {
                     error.hint(format!("refrain resume {id} continues it"))
                 }
+                UnverifiedCause::Unsigned => error.hint(format!("refrain status {id} says what to do")),
                 UnverifiedCause::NotCompleted(_)
                 | UnverifiedCause::NoGate
                 | UnverifiedCause::BranchChanged => error,

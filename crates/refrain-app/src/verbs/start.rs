@@ -4,7 +4,8 @@ use refrain_core::text::printable;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_engine::config::Settings;
 use refrain_engine::{
-    DetachedRunner, EngineError, MANY_FILES, Runner, Service, Signals, Talk, left_to_others,
+    DetachedRunner, EngineError, MANY_FILES, Runner, Service, Signals, Talk, chain, check_folder,
+    left_to_others,
 };
 
 use crate::caller::Action;
@@ -66,6 +67,7 @@ impl PreparedLoop {
     fn check_request(&self, context: &Context) -> Result<(), RequestError> {
         context.check(Action::Start)?;
         context.typed.check_loop(&self.spec)?;
+        check_writable(&self.spec)?;
         trust::check(context, &self.service, &self.offered, None)
     }
 
@@ -111,6 +113,18 @@ impl PreparedLoop {
         notes.extend(memories(&runner));
         Ok(StartedLoop { service, settings, dir, runner, notes })
     }
+}
+
+/// Refuses a folder of the user where the loop can write nothing.
+fn check_writable(spec: &Spec) -> Result<(), RequestError> {
+    let notes = spec.worktree.join(".refrain");
+    if spec.git.checkout.is_own_worktree() || notes.is_dir() {
+        return Ok(());
+    }
+    check_folder(&notes).map_err(|error| {
+        RequestError::new(Code::Failed, chain(&error))
+            .hint("give yourself the right to write there, or --worktree gives the loop a folder of its own")
+    })
 }
 
 impl StartedLoop {

@@ -51,6 +51,7 @@ impl Machine for PlanState {
             refused: None,
             waves: Vec::new(),
             batch: None,
+            landed_unverified: false,
             handover: HandOver::default(),
             used: 0,
             reserved: 0,

@@ -1,5 +1,7 @@
 //! The specification of a plan: pinned in its journal's first event, like a loop's.
 
+use std::collections::BTreeSet;
+
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,7 +55,25 @@ pub struct PlanSpec {
 impl PlanSpec {
     /// Whether there is something that can be run to see whether what landed is well.
     pub fn verifies(&self) -> bool {
-        self.each.gates.iter().any(|gate| gate.hard && matches!(gate.check, Check::Command(_)))
+        self.gates().next().is_some()
+    }
+
+    fn gates(&self) -> impl Iterator<Item = &String> {
+        self.each.gates.iter().filter(|gate| gate.hard).filter_map(|gate| match &gate.check {
+            Check::Command(command) => Some(command),
+            Check::Review(_) => None,
+        })
+    }
+
+    /// The commands that decide: those of the plan, without any those of single tasks.
+    pub fn commands(&self) -> Vec<String> {
+        match self.verifies() {
+            true => self.gates().cloned().collect(),
+            false => {
+                let commands = self.verifications.iter().flatten().collect::<BTreeSet<_>>();
+                commands.into_iter().cloned().collect()
+            }
+        }
     }
 
     /// The branch that the loop of a task works on in its `round`-th round, from 1.

@@ -39,6 +39,8 @@ pub struct PlanState {
     pub refused: Option<String>,
     pub waves: Vec<Wave>,
     pub batch: Option<Batch>,
+    /// Something landed with a tree that no gate has passed on.
+    pub landed_unverified: bool,
     /// The state of the branch that the plan began on, and why it is not further.
     pub handover: HandOver,
     pub used: u32,
@@ -199,6 +201,15 @@ impl Batch {
 impl PlanState {
     pub fn task(&self, id: &TaskId) -> Option<&TaskState> {
         self.tasks.get(self.graph.index(id)?)
+    }
+
+    pub fn has_landed(&self) -> bool {
+        self.tasks.iter().any(|task| matches!(task.stage, Stage::Landed { .. }))
+    }
+
+    /// Whether gates pass on what has landed: those of the plan, or those of tasks on that very tree.
+    pub fn is_verified(&self) -> bool {
+        self.spec.verifies() || self.has_landed() && !self.landed_unverified
     }
 
     pub fn iterations_left(&self) -> u32 {

@@ -119,9 +119,9 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Remedy::SetAside => Some(format!(
                 "refrain verify {id}; refrain resume {id} puts that record and all after it aside"
             )),
-            Remedy::TrustKey => Some(format!(
-                "add that key to [trust] signers in your config.toml if it is yours, then refrain verify {id}"
-            )),
+            Remedy::TrustKey => {
+                Some("add that key to [trust] signers in your config.toml if it is yours".to_owned())
+            }
         };
     }
     let refusal = state.resume(&Grant::default()).err();

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_core::view::garbage::{GarbageKind, size};
+use refrain_git::GitError;
 use refrain_store::project::checkout;
 
 use super::cure::{Cure, Diagnosis};
-use crate::{Service, chain};
+use crate::{EngineError, Service, chain};
 
 pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
     let of = |(home, root): (camino::Utf8PathBuf, camino::Utf8PathBuf)| {
@@ -37,6 +38,8 @@ pub(super) fn room(service: &Service) -> Option<Diagnosis> {
             let all = size(all.iter().map(|garbage| garbage.bytes).sum());
             Finding::ok(Subject::Worktrees, format!("refrain gc frees {all}: {}", sums.join(", ")))
         }
+        // The look at git names it.
+        Err(EngineError::Git(GitError::Bare(_))) => return None,
         Err(error) => Finding::warning(
             Subject::Worktrees,
             format!("what refrain gc would free is not known: {}", chain(&error)),

@@ -16,7 +16,7 @@ use crate::{Service, SlackTokens, Telemetry, chain};
 
 /// What to do about a file that cannot be used.
 const MEND: &str =
-    "mend it: no loop can be started until then; refrain docs configuration says what may stand there";
+    "correct it: until then a loop starts only if an option replaces what is wrong; refrain docs configuration says what is accepted";
 
 /// `variables` as for [`Service::settings`].
 pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {

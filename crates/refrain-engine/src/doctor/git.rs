@@ -33,11 +33,17 @@ pub(super) fn look(service: &Service) -> Vec<Diagnosis> {
         return vec![missing(is_repository).into()];
     }
     let mut found = vec![version(said).into()];
-    if !is_repository {
-        found.push(Finding::ok(Subject::Git, "no repository here: loops run, nothing is committed").into());
-        return found;
-    }
     let repository = match Repository::open_within(&project.worktree, &env, PATIENCE) {
+        Err(error @ GitError::Bare(_)) => {
+            let advice = "git worktree add PATH makes a worktree of it";
+            found.push(Finding::problem(Subject::Git, chain(&error), advice).into());
+            return found;
+        }
+        _ if !is_repository => {
+            let plain = "no repository here: loops run, nothing is committed";
+            found.push(Finding::ok(Subject::Git, plain).into());
+            return found;
+        }
         Ok(repository) => Arc::new(repository),
         Err(error) => {
             let is_planted = matches!(error, GitError::Planted(_));

@@ -41,6 +41,8 @@ pub enum DiscardRefusal {
     /// It is archived, and its branch is still in the list of branches.
     Archived {
         branch: String,
+        /// The loop's own worktree, if that is still there.
+        worktree: Option<Utf8PathBuf>,
     },
     CheckedOut {
         branch: String,
@@ -87,7 +89,15 @@ impl Service {
         if let Some(branch) = spec.git.new_branch() {
             let repository = repository::open(&self.project.worktree, &marked(&self.host.env, &spec), &spec)?;
             if repository.branch_head(branch)?.is_some() {
-                return Ok(Err(DiscardRefusal::Archived { branch: branch.to_owned() }));
+                let branch = branch.to_owned();
+                let is_own = spec.git.checkout.is_own_worktree();
+                let found = repository.checked_out(&branch, &dir.0)?;
+                return Ok(Err(match found {
+                    Some(worktree) if !is_own || worktree != spec.worktree => {
+                        DiscardRefusal::CheckedOut { branch, worktree }
+                    }
+                    worktree => DiscardRefusal::Archived { branch, worktree },
+                }));
             }
         }
         Ok(Ok(self.discarded_before(id, dir)))

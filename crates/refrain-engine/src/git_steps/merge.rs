@@ -134,6 +134,8 @@ pub enum MergeRefusal {
 pub enum UnverifiedCause {
     /// It completed without a required gate.
     NoGate,
+    /// Its end is not signed with a key that the user trusts.
+    Unsigned,
     /// Its branch was changed after the gates passed.
     BranchChanged,
     /// It ended otherwise than completed.
@@ -208,6 +210,13 @@ impl Service {
         let Some(work) = head else {
             let discarded = self.discarded(id);
             let last = state.git.head.clone().filter(|head| repository.tree_of(head).is_ok());
+            let (head, into) = repository.begin_of_plan()?;
+            if let Some(last) = last.as_ref().filter(|_| discarded.is_none() && !state.has_lost_branch())
+                && repository.stands_on(&head, last, None)? == *last
+            {
+                let (name, how) = (branch, MergeKind::UpToDate);
+                return Ok(Ok(MergedBranch { name, into, head, how, submodules: Vec::new() }));
+            }
             return Ok(Err(match state.has_lost_branch() && discarded.is_none() {
                 true => MergeRefusal::NoWork,
                 false => MergeRefusal::BranchGone { branch, last, discarded },
@@ -231,6 +240,7 @@ impl Service {
         if (!is_verified || has_moved) && !options.unverified {
             let cause = match (is_verified, status.status) {
                 (true, _) => UnverifiedCause::BranchChanged,
+                (false, StatusWord::Completed) if status.signed == Some(false) => UnverifiedCause::Unsigned,
                 (false, StatusWord::Completed) => UnverifiedCause::NoGate,
                 (false, word) => UnverifiedCause::NotCompleted(word),
             };

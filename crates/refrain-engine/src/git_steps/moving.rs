@@ -15,7 +15,7 @@ use refrain_core::event::{Arrival, Departure, Event};
 use refrain_core::git::{Oid, OmittedPath, RepoPath};
 use refrain_core::r#loop::{RemoteLoop, TakeOverRefusal};
 use refrain_core::signature::PublicKey;
-use refrain_core::{LoopId, LoopState, Refusal, Spec};
+use refrain_core::{LoopId, LoopState, MachineEnd, Refusal, Spec};
 use refrain_files::read_regular;
 use refrain_git::{JournalCommit, JournalRef, NewJournalCommit, Repository, Swap, TreeRequest};
 use refrain_proc::identity;
@@ -43,6 +43,12 @@ pub struct MovedAway {
     pub key: PublicKey,
 }
 
+/// How the loop is over for good, if it is.
+fn final_end(dir: &LoopDir) -> Result<Option<&'static str>, EngineError> {
+    let ended = journal::read(dir)?.state.ended.map(|ended| ended.end);
+    Ok(ended.filter(|end| end.is_final()).map(|end| end.name()))
+}
+
 impl Service {
     /// Hands a stopped loop over to a remote: the name of a configured one, a path from `dir`, or an address. It may be
     /// repeated.
@@ -57,6 +63,9 @@ impl Service {
         let immovable = |why: &str| Err(refused(Refusal::Immovable(why.to_owned())));
         let own = match self.locate(id) {
             Ok(LoopLocation { dir, archived: false }) => dir,
+            Ok(LoopLocation { dir, .. }) if let Some(end) = final_end(&dir)? => {
+                return Err(refused(Refusal::Final(end)));
+            }
             Ok(_) => return immovable("it is archived; refrain resume brings it back"),
             Err(EngineError::IsPlan(_)) => return immovable("it is a plan, and plans cannot be moved"),
             Err(error) => return Err(error),

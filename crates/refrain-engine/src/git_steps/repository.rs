@@ -518,6 +518,8 @@ pub(crate) fn settle(
 ) -> Result<Option<Repository>, EngineError> {
     let opened = match open() {
         Err(GitError::Missing(_)) if project.is_repository() => return Err(GitError::MissingHere.into()),
+        // An agent would work among the repository's own files.
+        Err(error @ GitError::Bare(_)) => return Err(error.into()),
         opened => opened,
     };
     if !spec.git.needs_base() && !spec.proves() {

@@ -309,6 +309,12 @@ mod tests {
     #[case::a_text_like_a_number("", "start.model", "4", "[start]\nmodel = \"4\"\n")]
     #[case::a_list("", "protect.frozen", "[\"a\", \"b\"]", "[protect]\nfrozen = [\"a\", \"b\"]\n")]
     #[case::a_name_of_ones_own("", "agents.work.command", "./a.sh", "[agents.work]\ncommand = \"./a.sh\"\n")]
+    #[case::an_agent_of_ones_own(
+        "[agents.mine]\ncommand = \"a\"\n",
+        "start.agent",
+        "mine",
+        "[agents.mine]\ncommand = \"a\"\n\n[start]\nagent = \"mine\"\n"
+    )]
     #[case::in_place(
         "# Mine.\n[start]\nagent = 'codex' # for now\nmodel = \"x\"\n",
         "start.agent",

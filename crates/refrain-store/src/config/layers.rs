@@ -151,7 +151,7 @@ impl Settings {
 
 /// Why there is no agent of this name, if there is none.
 pub(super) fn unknown_agent(name: &str, config: &Config) -> Option<String> {
-    if AgentKind::named(name).is_some() {
+    if AgentKind::named(name).is_some() || config.agents.contains_key(name) {
         return None;
     }
     let kinds = AgentKind::ALL.map(|kind| kind.to_string());

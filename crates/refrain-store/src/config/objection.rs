@@ -56,6 +56,11 @@ impl Table<'_> {
                 Value::Integer(number) if u32::try_from(*number).is_ok() => return None,
                 _ => format!("accepted: {}", whole_numbers(0, u32::MAX.into())),
             }
+        } else if takes("array") && schema["items"]["type"] == "integer" {
+            match value {
+                Value::Array(items) if items.iter().all(Value::is_integer) => return None,
+                _ => "accepted: a list of whole numbers".to_owned(),
+            }
         } else if takes("array") {
             match value {
                 Value::String(_) => return None,

@@ -310,6 +310,11 @@ fn a_gate_may_be_called_env() {
 #[case("[start]\ncompletion-promise = ' '", ":2: start.completion-promise: a promise cannot be empty")]
 #[case("[start]\ncommand = \"a 'b\"", ":2: start.command: \"a 'b\": a quotation is not closed")]
 #[case("[start]\ncommand = []", ":2: start.command: accepted: a program and its arguments")]
+#[case(
+    "[sandbox]\nlocalhost = [5432]\n[plan]\njobs = 65",
+    ":4: plan.jobs: 65: accepted: whole numbers from 1 to 64"
+)]
+#[case("[sandbox]\nlocalhost = ['a']", ":2: sandbox.localhost: [\"a\"]: accepted: a list of whole numbers")]
 #[case("[start]\nagent-arg = [1]", ":2: start.agent-arg: [1]: accepted: one text, or a list of texts")]
 #[case("[start]\nagent = 'hal'", ":2: there is no agent \"hal\"; accepted: generic, claude,")]
 #[case("[start]\nagent = 'cluade'", "did you mean claude?")]

@@ -1,12 +1,12 @@
 //! One helper for whole files that must never be seen half written.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 use camino::Utf8Path;
 use refrain_files::{Folder, split};
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags, access};
 
 use crate::{DiskError, OnPath};
 
@@ -51,6 +51,14 @@ pub fn create(path: &Utf8Path, bytes: &[u8]) -> Result<bool, DiskError> {
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error.error).on("create", path),
     }
+}
+
+/// Whether [`create`] can make a file at `path`.
+pub fn check_folder(path: &Utf8Path) -> Result<(), DiskError> {
+    let dir = path.parent().unwrap_or(Utf8Path::new("."));
+    access(dir.as_std_path(), Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(io::Error::from)
+        .on("create a file in", dir)
 }
 
 /// Appends `bytes` to the file at `path`, which is no link. Its old content stays in any case; a power loss may leave a

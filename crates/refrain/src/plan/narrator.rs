@@ -207,9 +207,10 @@ pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>)
     let files = brief.files.iter().filter(|file| Some(*file) != brief.document.as_ref());
     let read = brief.document.iter().chain(files).filter(|file| **file != spec.tasks);
     let read: Vec<_> = read.map(ToString::to_string).collect();
-    let proof = match spec.verifies() {
-        true => crate::render::gates::intent(each),
-        false => "nothing: what lands is unverified (--verify CMD)".to_owned(),
+    let proof = match spec.commands().as_slice() {
+        _ if spec.verifies() => crate::render::gates::intent(each),
+        [] => "nothing: what lands is unverified (--verify CMD)".to_owned(),
+        commands => format!("of single tasks: {}", commands.join("; ")),
     };
     let rows = [
         Row::exact("tasks", spec.tasks.to_string()),

@@ -74,7 +74,7 @@ pub(crate) fn overview(view: &PlanStatus, width: usize, now: Timestamp) -> Strin
 fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
     let pipeline = if view.pipeline { ", without waiting for waves" } else { "" };
     let proof = match view.verification.as_slice() {
-        [] if view.verified.is_none() => "nothing checks it: what lands is unverified".to_owned(),
+        [] => "nothing checks it: what lands is unverified".to_owned(),
         commands => commands.join("; "),
     };
     let branch = view.branch.as_ref().map(|branch| format!("branch {branch}"));

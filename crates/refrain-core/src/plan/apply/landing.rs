@@ -40,10 +40,7 @@ impl PlanState {
         let mut good = 0;
         for (number, (task, one)) in parts.into_iter().zip(merged).enumerate() {
             self.proven.remove(&task);
-            // The tree that a task proved already is that very tree.
-            let is_proven =
-                matches!(&self.tasks[task].stage, Stage::Proven { tree: Some(tree) } if *tree == one.tree);
-            if is_proven || !self.spec.verifies() {
+            if self.is_proven(task, one) || !self.spec.verifies() {
                 good = number + 1;
             }
         }
@@ -60,6 +57,11 @@ impl PlanState {
         Ok(())
     }
 
+    /// Whether what was merged is the very tree that the task's gates passed on.
+    fn is_proven(&self, task: usize, merged: &MergedTask) -> bool {
+        matches!(&self.tasks[task].stage, Stage::Proven { tree: Some(tree) } if *tree == merged.tree)
+    }
+
     pub(super) fn land_batch(
         &mut self,
         commits: &[Option<Oid>],
@@ -74,6 +76,9 @@ impl PlanState {
             return Err("it is not known to be well");
         }
         let parts = batch.merged.iter().map(|one| self.place(&one.task)).collect::<Result<Vec<_>, _>>()?;
+        let mut landing = parts.iter().zip(&batch.merged).take(landed);
+        let is_verified = self.spec.verifies() || landing.all(|(task, one)| self.is_proven(*task, one));
+        self.landed_unverified |= !is_verified;
         let bad = self.batch.take().and_then(|batch| batch.bad);
         for (task, commit) in parts.iter().zip(commits) {
             self.land(*task, commit.clone(), at);

@@ -48,6 +48,18 @@ fn without_gates_merged_tasks_land_unverified() {
 }
 
 #[test]
+fn without_gates_a_plan_is_verified_if_what_landed_is_what_gates_of_tasks_passed_on() {
+    let proven = |tree| TaskEnd::Proven { tree: Some(oid(tree)) };
+    let plan = Plan::of(&FREE, |spec| spec.each.gates.clear()).starts();
+    assert!(!plan.state.is_verified(), "nothing has landed");
+    let plan = plan.end("1", proven(101), 1, None).merges(&["1"]).lands(1, 2);
+    assert!(plan.state.is_verified());
+    let plan = plan.end("2", proven(7), 1, None).merges(&["2"]).lands(1, 3);
+    assert!(!plan.state.is_verified(), "no gate passed on the two together");
+    assert!(!plan.proves("3").merges(&["3"]).lands(1, 4).state.is_verified());
+}
+
+#[test]
 fn the_culprit_is_found_by_halves() {
     for count in 1..=16_usize {
         for culprit in 1..=count {

@@ -27,8 +27,12 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
         Some(PlanEnd::Completed) => {
             let landed_in = parts::waves(state).into_iter().filter(|wave| wave.tasks_done > 0);
             let waves = counted(landed_in.count(), "wave", "waves");
-            let unproven = if state.spec.verifies() { "" } else { "; unverified, as nothing checks it" };
-            format!("{} landed in {waves}{unproven}{}", tasks(landed), left_alone(state))
+            let unverified = match state.spec.commands().as_slice() {
+                _ if state.is_verified() => "",
+                [] => "; unverified, as nothing checks it",
+                _ => "; unverified, as no gate checks all of it",
+            };
+            format!("{} landed in {waves}{unverified}{}", tasks(landed), left_alone(state))
         }
         Some(PlanEnd::Cancelled) => {
             let by = asked_by(state.cancelled_by, "by a person");

@@ -16,7 +16,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Kind, Runner, SCHEMA, Status, StatusWord, Tone, Usage, Verification, WaitView, WaitsFor, money};
-use crate::gate::Check;
 use crate::ids::LoopId;
 use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
 use crate::spec::{AgentKind, Millis};
@@ -53,7 +52,7 @@ pub struct PlanStatus {
     pub model: Option<String>,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The commands that decide about each task, and about what has landed.
+    /// The commands that decide about each task and about what has landed; those of single tasks if the plan has none.
     pub verification: Vec<String>,
     /// The project's folder.
     pub project: String,
@@ -188,10 +187,6 @@ impl From<&Status> for TaskLoop {
 }
 
 /// Whether the plan did a task itself: one that a person did was not verified.
-fn has_landed(state: &PlanState) -> bool {
-    state.tasks.iter().any(|task| matches!(task.stage, Stage::Landed { .. }))
-}
-
 /// The view of a plan. `loops` has what the loops of the tasks at work say, as far as they can be read; `alive` whether
 /// the plan's runner lives, none if unknown.
 pub fn status(
@@ -203,10 +198,6 @@ pub fn status(
     let PlanState { lifecycle, spec, limits, .. } = state;
     let ended = lifecycle.ended;
     let word = word(state, loops, alive);
-    let commands = spec.each.gates.iter().filter(|gate| gate.hard).filter_map(|gate| match &gate.check {
-        Check::Command(command) => Some(command.clone()),
-        Check::Review(_) => None,
-    });
     let (base, branch) = match &state.base {
         Some((head, branch)) => (Some(head.to_string()), branch.clone()),
         None => (None, None),
@@ -222,14 +213,14 @@ pub fn status(
         tag: spec.tag.clone(),
         kind: Kind::Plan,
         status: word,
-        verified: spec.verifies().then_some(word == StatusWord::Completed && has_landed(state)),
+        verified: state.is_verified().then_some(word == StatusWord::Completed && state.has_landed()),
         reason: squeeze(&explanation::reason(state, word)),
         needs: explanation::needs(state, word),
         waits_for: waits_for(state),
         agent: spec.each.agent.kind,
         model: spec.each.agent.model.clone(),
         command: std::iter::once(&spec.each.agent.program).chain(&spec.each.agent.args).cloned().collect(),
-        verification: commands.collect(),
+        verification: spec.commands(),
         project: spec.each.project.to_string(),
         tasks_file: spec.tasks.to_string(),
         branch,

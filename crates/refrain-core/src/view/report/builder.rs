@@ -36,9 +36,12 @@ pub struct ReportFacts {
     pub gate_logs: BTreeMap<usize, (String, Option<String>)>,
 }
 
-/// The tree that a report is on: the one that the gates were asked about last, else that of the last commit.
+/// The tree that a report is on: the one that the gates were asked about last, else that of the last commit. The tree of
+/// the start is none once there were attempts.
 pub fn tree<'a>(state: &'a LoopState, trail: &'a Trail) -> Option<&'a Oid> {
-    let proven = state.proof.as_ref().and_then(|proof| proof.candidate.tree.as_ref());
+    let is_of_work = state.attempts.is_empty() || state.attempts.iter().any(|it| it.proof.is_some());
+    let proof = state.proof.as_ref().filter(|_| is_of_work);
+    let proven = proof.and_then(|proof| proof.candidate.tree.as_ref());
     proven.or_else(|| trail.commits.iter().rev().find_map(|(_, tree, _)| tree.as_ref()))
 }
 

@@ -8,12 +8,12 @@ use axum::extract::{Form, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use refrain_app::plan::edit_tasks::AddTask;
 use refrain_app::plan::tune::Tune;
-use refrain_app::verbs::Urgent;
-use refrain_app::verbs::approve::Approve;
+use refrain_app::verbs::approve::{Approve, is_awaited};
 use refrain_app::verbs::merge::Merge;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
 use refrain_app::verbs::take_back::TakeBack;
+use refrain_app::verbs::{AnyStatus, Urgent};
 use refrain_core::ids::RequestId;
 use refrain_core::plan::{TaskEdit, TaskId};
 use serde::Deserialize;
@@ -78,9 +78,12 @@ struct Question {
 
 pub(super) async fn ask(State(state): State<Arc<AppState>>, At(of): At<LoopAction>) -> Response {
     let place = of.place();
-    let found = state.run_blocking(move |handler| handler.standing(&place).map(drop)).await;
+    let found = state.run_blocking(move |handler| handler.standing(&place)).await;
     let question = match found {
-        Ok(()) => Question::of(&state, &of),
+        Ok(found) => {
+            let is_sent_back = matches!(&found, AnyStatus::Loop(status) if is_awaited(status));
+            Question::of(&state, &of, is_sent_back)
+        }
         Err(failure) => return failed(&state, &failure),
     };
     match question {
@@ -90,7 +93,8 @@ pub(super) async fn ask(State(state): State<Arc<AppState>>, At(of): At<LoopActio
 }
 
 impl Question {
-    fn of(state: &AppState, of: &LoopAction) -> Option<Self> {
+    /// `is_sent_back` if the loop waits for an approval that a resume refuses.
+    fn of(state: &AppState, of: &LoopAction, is_sent_back: bool) -> Option<Self> {
         const NOW: &[(&str, &str)] =
             &[("now", "At once: end the agent, and do not let it finish its iteration")];
         const MERGE: &[(&str, &str)] =
@@ -102,6 +106,13 @@ impl Question {
                 "Cancel",
                 "It stops for good and cannot continue. Its branch and its commits stay.",
                 "Cancel the loop",
+            ),
+            "resume" if is_sent_back => (
+                "resume",
+                "Send back",
+                "Its work is not approved, and its agent works on. New totals, if it may use more. Empty fields stay as they \
+                 are.",
+                "Send back",
             ),
             "resume" => (
                 "resume",

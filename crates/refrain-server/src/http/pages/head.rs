@@ -105,7 +105,8 @@ impl Head {
             Need::of(base.to_owned(), status.id.to_string(), "", &facts)
         });
         let merged_into = status.merged_into.as_ref();
-        let (primary, acts) = acts(status.status, need.is_some(), own_branch && merged_into.is_none(), true);
+        let can_merge = own_branch && merged_into.is_none() && awaited.is_none();
+        let (primary, acts) = acts(status.status, need.is_some(), can_merge, true);
         let model = status.model.as_deref().map(|model| format!(" · {model}")).unwrap_or_default();
         let mut facts = vec![("Agent", format!("{}{model}", agent_name(&status.agent.to_string())))];
         let merged = merged_into.map(|into| format!(", merged into {into}")).unwrap_or_default();

@@ -276,15 +276,15 @@ fn act(handler: &RequestHandler, typed: &StartForm) -> Result<Outcome, Refusal> 
         let agent = start.agent.as_deref().unwrap_or(COMMAND);
         let forecast = forecasts.iter().find(|(of, _)| of == agent);
         let forecast = forecast.map(|(_, it)| format!("Similar loops took: {it}."));
-        let sentences = sentences(&start).into_iter().chain(forecast).collect();
+        let sentences = sentences(&start, &words).into_iter().chain(forecast).collect();
         return Ok(Outcome::Preview(Preview { sentences, command }));
     }
     let view = handler.start(&start)?.view;
     Ok(Outcome::Started { project: view.project, id: view.id.to_string() })
 }
 
-/// What the loop will do, in words.
-fn sentences(start: &Start) -> Vec<String> {
+/// What the loop will do, in words: `command` has the limits that the form does not say, too.
+fn sentences(start: &Start, command: &[String]) -> Vec<String> {
     let agent = start.command.as_deref().or(start.agent.as_deref()).unwrap_or("The configured agent");
     let place = match start.place.as_deref() {
         Some("worktree") => "in its own worktree, on a new branch",
@@ -295,7 +295,8 @@ fn sentences(start: &Start) -> Vec<String> {
         || format!("{} iterations, or as many as the configuration says", Limits::DEFAULT_ITERATIONS),
         |most| format!("{most} iterations"),
     );
-    let money = start.max_cost_usd.map(|cost| format!(" and ${cost:.2}")).unwrap_or_default();
+    let limit = |option: &str| command.iter().find_map(|word| word.strip_prefix(option));
+    let money = limit("--max-cost=").map(|cost| format!(", and at ${cost}")).unwrap_or_default();
     let done = match start.gates.as_slice() {
         [] => "No gate checks the work: it ends unverified, on the agent's word.".to_owned(),
         [only] => format!("It is done when {} passes on the work.", gate_name(only)),
@@ -356,10 +357,10 @@ mod tests {
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let start = StartForm::of(fields.to_vec()).start().unwrap();
         assert_eq!(
-            sentences(&start),
+            sentences(&start, &["--max-cost=5".to_owned()]),
             [
                 "claude works in its own worktree, on a new branch.",
-                "It stops after 20 iterations, or as many as the configuration says.",
+                "It stops after 20 iterations, or as many as the configuration says, and at $5.",
                 "It is done when tests passes on the work."
             ]
         );

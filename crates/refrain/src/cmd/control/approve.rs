@@ -22,7 +22,7 @@ use crate::{out, values};
   refrain approve docs-3f9c
   refrain approve docs-3f9c --tree 5be8c3d01a")]
 pub(crate) struct Args {
-    /// The loop [default: the only one that is blocked]
+    /// The loop [default: the only one that waits for approval]
     id: Option<LoopId>,
     /// The tree that you looked at, or the beginning of its name; needed without a terminal
     ///
@@ -67,12 +67,10 @@ fn confirm(context: &Context, service: &Service, id: &LoopId, grant: &Grant) -> 
 /// Records the approval, and drives the loop to its end, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(
-        &service,
-        args.id.as_ref(),
-        ("refrain approve", "no loop here waits for approval"),
-        is_candidate,
-    )?;
+    let awaits =
+        |status: &Brief| is_candidate(status) && app::awaits(&service, &status.id).unwrap_or_default();
+    let none = "no loop here waits for approval";
+    let id = values::only_one(&service, args.id.as_ref(), ("refrain approve", none), awaits)?;
     let grant = Grant { max_duration: args.max_duration, ..Grant::default() };
     let copy = service.reading(&id)?;
     if copy.copy().is_some() && args.tree.is_none() {

@@ -71,7 +71,12 @@ pub(crate) fn steer(
     slow: Slow<'_>,
 ) -> Result<String, RequestError> {
     Ok(match app::steer(context, service, id, &steering, slow)? {
-        ByKind::Loop(id) => format!("{id} will be told with its next attempt\n"),
+        ByKind::Loop(id) => {
+            let has_stopped = service.status(&id).is_ok_and(|status| status.has_stopped());
+            let until =
+                if has_stopped { format!("; refrain resume {id} starts that") } else { String::new() };
+            format!("{id} will be told with its next attempt{until}\n")
+        }
         ByKind::Plan(told) => {
             let told = told.iter().map(LoopId::as_str).collect::<Vec<_>>().join(", ");
             format!("{told} will be told with the next attempt; later tasks are not\n")

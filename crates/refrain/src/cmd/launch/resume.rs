@@ -106,12 +106,14 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         app::check(context, &service, &id, &grant)?;
         context.check(Action::Detach)?;
     }
+    // Before it continues, which may take its sandbox away.
+    let notes = service.spec(&id).map(|spec| without_effect(&spec, &grant)).unwrap_or_default();
     let resumed = app::resume(context, &service, &id, (&grant, args.now), Slow::Note(&mut out::tell_slow))?;
     if args.last {
         out::tell(&format!("resuming {id}\n"));
     }
     if !args.show.quiet {
-        without_effect(&service.spec(&id)?, &grant).into_iter().for_each(out::tell_note);
+        notes.into_iter().for_each(out::tell_note);
     }
     match resumed {
         ResumeOutcome::Runner(runner) => drive_resumed(context, &service, *runner, &args.show),

@@ -43,8 +43,12 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     let checked = check::check(context, &prepared)?;
     check::print(&checked, &prepared, false)?;
     let file = shlex::try_quote(request.file.as_str()).unwrap_or_default();
+    let trust = match prepared.check_trust(context) {
+        Ok(()) => String::new(),
+        Err(_) => format!("refrain trust --plan {file}, then "),
+    };
     out::print(&match checked.ok {
-        true => format!("next: edit {file}, then refrain plan run --plan {file}\n"),
+        true => format!("next: edit {file}, then {trust}refrain plan run --plan {file}\n"),
         false => format!("next: correct {file}, then refrain plan check --plan {file}\n"),
     });
     Ok(if checked.ok { Code::Done } else { Code::Failed }.into())

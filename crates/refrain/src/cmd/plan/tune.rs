@@ -14,6 +14,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::plan::tune::{LastRound, TriedAttempt, TriedGate};
 use refrain_core::plan::{PlanGrant, PlanState, Stage, TaskId, TaskState};
+use refrain_core::spec::AgentSpec;
 use refrain_core::text::{printable, squeeze};
 use refrain_core::view::plan::PlanStatus;
 use refrain_engine::config::AgentChoice;
@@ -94,10 +95,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let tried = service
         .tried(&state, &task)?
         .ok_or_else(|| RequestError::new(Code::Refused, format!("task {task} of {id} was not tried yet")))?;
+    let source = source(context, &service, args, &state)?;
     if !args.show.quiet && !args.show.json {
         out::print(&text(&tried));
     }
-    let words = words(context, &service, args, &state, &tried)?;
+    let words = match source {
+        AdviceSource::Own(words) => Some(words),
+        AdviceSource::Reviewer(reviewer) => propose(context, &service, args, (&state, &tried), &reviewer)?,
+    };
     if let Some(words) = &words {
         app::tune(context, &service, &id, &app::Tune { task: task.clone(), text: words.clone() })?;
     }
@@ -181,14 +186,20 @@ fn not_tuned(task: &TaskState) -> &'static str {
     }
 }
 
-/// The words: a person's own, or proposed ones that they take or change.
-fn words(
+enum AdviceSource {
+    /// The user's own words.
+    Own(String),
+    /// The agent that proposes some.
+    Reviewer(AgentSpec),
+}
+
+/// Where the advice comes from, before anything is printed.
+fn source(
     context: &Context,
     service: &Service,
     args: &Args,
     state: &PlanState,
-    tried: &LastRound,
-) -> Result<Option<String>, RequestError> {
+) -> Result<AdviceSource, RequestError> {
     let own = match (&args.words, &args.words_file) {
         (Some(words), _) => Some(words.clone()),
         (None, Some(file)) => Some(read(&format!("--words-file {file}"), &context.dir.join(file))?),
@@ -199,15 +210,26 @@ fn words(
             true => {
                 Err(RequestError::usage("the words are empty; accepted: what the next agent is to be told"))
             }
-            false => Ok(Some(words)),
+            false => Ok(AdviceSource::Own(words)),
         };
     }
     let each = &state.spec.each;
     let settings = service.settings(AgentChoice::default(), context.has_variables())?;
     let worker = (&each.agent, &each.limits);
     let reviewer = agents::judge("--reviewer", args.reviewer.as_deref(), None, worker, &settings)?;
+    Ok(AdviceSource::Reviewer(reviewer))
+}
+
+/// Words that an agent proposes and the user takes or changes.
+fn propose(
+    context: &Context,
+    service: &Service,
+    args: &Args,
+    (state, tried): (&PlanState, &LastRound),
+    reviewer: &AgentSpec,
+) -> Result<Option<String>, RequestError> {
     out::tell_line("", &format!("{} is asked what to do differently", reviewer.program));
-    let proposed = match service.propose(state, tried, &reviewer)? {
+    let proposed = match service.propose(state, tried, reviewer)? {
         Ok(words) => words,
         Err(said) => {
             let said = refrain_core::text::squeeze(&printable(&said));

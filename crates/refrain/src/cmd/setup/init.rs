@@ -68,7 +68,8 @@ impl From<Git> for GitUse {
 /// Prepares the project, and reports what was done to each file.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let mut choices = choices(&service, args)?;
+    let best = service.best_git_use()?;
+    let mut choices = choices(&service, args, best)?;
     let offer = service.offer(&service.project().worktree)?;
     let asks = values::can_ask(context)
         && !args.yes
@@ -90,7 +91,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         text.push_str(&without_effect(args));
     }
     if !args.dry_run && is_new {
-        text.push_str(without_git(&service, request.choices.git)?);
+        text.push_str(without_git(best, request.choices.git));
+        text.push_str(&uncommitted(&files, best, request.choices.git));
         text.push_str(&match is_trusted {
             true => format!("next: {}\n", first_start(&request.choices, &offer)),
             false => format!("next: {}\n", how_to_trust(context, &service)?),
@@ -124,8 +126,8 @@ fn without_effect(args: &Args) -> String {
 }
 
 /// A line about what loops cannot do in a folder without git; empty in a repository.
-fn without_git(service: &Service, git: GitUse) -> Result<&'static str, RequestError> {
-    Ok(match (service.best_git_use()?, git) {
+fn without_git(best: GitUse, git: GitUse) -> &'static str {
+    match (best, git) {
         (GitUse::Worktree | GitUse::Commit, _) => "",
         (GitUse::None, GitUse::None) => {
             "note: this folder is no git repository: loops commit nothing here. To change that: git init, then \
@@ -134,7 +136,20 @@ fn without_git(service: &Service, git: GitUse) -> Result<&'static str, RequestEr
         (GitUse::None, GitUse::Worktree | GitUse::Commit) => {
             "note: this folder is no git repository: run git init, as no loop can start before that\n"
         }
-    })
+    }
+}
+
+/// A line about the files that no worktree of a loop has before they are committed.
+fn uncommitted(files: &[PreparedFile], best: GitUse, git: GitUse) -> String {
+    if best == GitUse::None || git != GitUse::Worktree {
+        return String::new();
+    }
+    let changed = |file: &&PreparedFile| matches!(file.fate, FileAction::Made(_) | FileAction::Added(_));
+    let changed: Vec<_> = files.iter().filter(changed).map(|file| file.path.as_str()).collect();
+    format!(
+        "note: the worktree of a loop begins at a commit, and lacks these files until then: git add {} && git commit\n",
+        changed.join(" ")
+    )
 }
 
 /// A start that works here.
@@ -163,14 +178,14 @@ fn project_file(context: &Context, service: &Service) -> Result<ProjectFile, Req
 }
 
 /// The values of the options, else the defaults.
-fn choices(service: &Service, args: &Args) -> Result<Choices, RequestError> {
+fn choices(service: &Service, args: &Args, best: GitUse) -> Result<Choices, RequestError> {
     let agent = match &args.agent {
         Some(name) => Some(agent(name)?),
         None => service.installed_agents().first().copied(),
     };
     let git = match args.git {
         Some(git) => git.into(),
-        None => service.best_git_use()?,
+        None => best,
     };
     Ok(Choices {
         agent: agent.map(|kind| kind.to_string()),

@@ -1,6 +1,9 @@
 //! Each verb with a bad value, in a project with a loop that has ended: exit code 2, a line that names the value and what
 //! is accepted, and nothing is touched. `tick` and `hook` have exit codes of their own.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use testkit::write;
 
 use crate::{CLAIM, sandbox};
@@ -184,6 +187,22 @@ fn without_a_home_nothing_is_written_where_all_users_can_write() {
     assert_eq!(sandbox.snapshot(), before);
     homeless(&["completions", "bash"]).with_code(0);
     homeless(&["hook", "stop", "--agent", "claude"]).with_code(0);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_refused_at_the_start() {
+    let sandbox = sandbox();
+    let project = sandbox.project();
+    let allow = |mode| fs::set_permissions(&project, fs::Permissions::from_mode(mode)).unwrap();
+    allow(0o555);
+    // Root writes all the same.
+    if fs::create_dir(project.join("probe")).is_err() {
+        let refused =
+            sandbox.refrain(&["start", "--command", "true", "--name", "job", "p"]).with_code(1).stderr;
+        assert!(refused.contains("Permission denied") && refused.contains("--worktree"), "{refused}");
+        assert!(!sandbox.loop_dir("job").exists());
+    }
+    allow(0o755);
 }
 
 /// A script takes what it gets for the whole. Whether a change was made does not depend on its message.

@@ -31,7 +31,9 @@ fn an_agent_writes_a_plan_and_nothing_is_run() {
     assert_eq!(fs::read_to_string(sandbox.project().join("PLAN.md")).unwrap(), PLAN);
     assert!(run.stdout.contains("2 tasks, 2 of them to do, in 2 waves"), "{}", run.stdout);
     assert!(
-        run.stdout.contains("next: edit PLAN.md, then refrain plan run --plan PLAN.md\n"),
+        run.stdout.contains(
+            "next: edit PLAN.md, then refrain trust --plan PLAN.md, then refrain plan run --plan PLAN.md\n"
+        ),
         "{}",
         run.stdout
     );
@@ -45,7 +47,9 @@ fn an_agent_writes_a_plan_and_nothing_is_run() {
     assert_eq!(sandbox.refrain(&["list", "--json"]).with_code(0).json(), serde_json::json!([]));
     // A file that is there stays, and no agent is asked.
     let before = sandbox.snapshot();
-    for (file, idea) in [("PLAN.md", "Write it."), ("plan.txt", "Write it."), ("other.md", " ")] {
+    for (file, idea) in
+        [("PLAN.md", "Write it."), ("plan.txt", "Write it."), ("other.md", " "), ("nope/P.md", "Write it.")]
+    {
         sandbox.refrain(&["plan", "new", "--command", &agent, "--plan", file, idea]).with_code(2);
     }
     assert_eq!((sandbox.snapshot(), sandbox.note("count")), (before, "1\n".to_owned()));

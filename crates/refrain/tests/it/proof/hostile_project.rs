@@ -208,6 +208,7 @@ fn a_project_that_cannot_be_written_is_a_failure_that_names_it() {
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(1);
     assert_eq!(run.stderr.lines().filter(|line| !line.starts_with("  ")).count(), 1, "{}", run.stderr);
     assert!(run.stderr.contains(sandbox.project().to_str().unwrap()), "it names the place: {}", run.stderr);
+    assert!(run.stderr.contains("give yourself the right to write there"), "{}", run.stderr);
     assert_eq!(sandbox.note("ran"), "", "nothing was begun");
     sandbox.refrain(&["list"]).with_code(0);
 }

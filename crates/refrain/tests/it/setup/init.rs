@@ -48,7 +48,8 @@ fn a_project_is_made_ready_once() {
     let said = sandbox.refrain(&ALL).with_code(0).stdout;
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..4], names.map(|name| format!("{name}: written")), "{said}");
-    let hash = lines[4].split_once("next: refrain trust --show, then refrain trust --hash ").unwrap().1;
+    assert!(lines[4].ends_with(&format!("until then: git add {} && git commit", names.join(" "))), "{said}");
+    let hash = lines[5].split_once("next: refrain trust --show, then refrain trust --hash ").unwrap().1;
     let hash = hash.split(';').next().unwrap().to_owned();
     // The dry run showed exactly what was written.
     let shown: String = rehearsed
@@ -200,7 +201,11 @@ fn a_makefile_stays_as_it_is(#[case] text: &str, #[case] said: &[&str]) {
     let sandbox = sandbox();
     put(&sandbox, "Makefile", text);
     let run = sandbox.refrain(&["init", "--make"]).with_code(0).stdout;
-    let lines: Vec<&str> = run.lines().skip(2).filter(|line| !line.starts_with("next: ")).collect();
+    let lines: Vec<&str> = run
+        .lines()
+        .skip(2)
+        .filter(|line| !line.starts_with("next: ") && !line.starts_with("note: "))
+        .collect();
     assert_eq!(lines, said);
     assert!(read(&sandbox, "Makefile").starts_with(text));
 }

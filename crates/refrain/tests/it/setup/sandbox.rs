@@ -295,6 +295,7 @@ fn a_loop_leaves_its_sandbox_only_by_an_option() {
     sandbox.refrain(&["resume", "job", "--max-iterations", "2"]).with_code(10);
     let run = sandbox.refrain(&["resume", "job", "--no-sandbox", "--max-iterations", "3"]).with_code(10);
     assert!(run.stdout.contains("resumed without its sandbox"), "{}", run.stdout);
+    assert!(!run.stderr.contains("has no effect"), "{}", run.stderr);
     assert_eq!(sandbox.note("said"), "hidden\nhidden\nopen\n");
     let journal = sandbox.journal("job");
     let left: Vec<_> = journal.iter().filter(|event| event["event"]["data"]["no_sandbox"] == true).collect();

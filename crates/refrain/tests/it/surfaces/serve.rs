@@ -432,6 +432,9 @@ fn work_that_waits_for_a_person_is_approved_from_its_page_and_over_http() {
     let page = served.gets(&format!("/p/{project}/job")).with_status(200);
     page.says("<button class=\"main\">Approve</button>");
     page.says(&format!("name=\"tree\" value=\"{tree}\""));
+    let asks = served.gets(&format!("/p/{project}/job/resume")).with_status(200);
+    asks.says("Send back job?");
+    asks.says("Its work is not approved");
     let job = format!("/api/v1/projects/{project}/loops/job/approve");
     served.posts(&job, json!({"tree": "0000"})).with_status(409).says("waits for approval, not tree");
     served.posts(&job, json!({"tree": "; rm"})).with_status(400).says("hexadecimal");
