@@ -49,9 +49,10 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
             format!("{}; {} not done", by.sentence(), tasks(all - landed.min(all)))
         }
         Some(PlanEnd::BudgetExceeded) => {
-            let (spent, cap) = (state.spent.unwrap_or_default(), state.limits.max_cost.unwrap_or_default());
-            let spent = sum(&spent.to_string(), state.spent_at_least);
-            format!("{spent} of {cap} spent, and {} not done", tasks(all - landed.min(all)))
+            let (spent, cap) = (state.counted(), state.limits.max_cost.unwrap_or_default());
+            let assumed = state.assumed.assumed_part();
+            let spent = sum(&spent.to_string(), state.spent_at_least && assumed.is_empty());
+            format!("{spent} of {cap} spent{assumed}, and {} not done", tasks(all - landed.min(all)))
         }
         Some(PlanEnd::Blocked) => blocked(state),
         None if word == StatusWord::Crashed => {
