@@ -210,6 +210,23 @@ fn the_reservation_of_a_killed_runner_is_returned_and_its_cost_counts_once() {
 }
 
 #[test]
+fn a_result_that_the_next_runner_adopts_settles_what_was_reserved_for_it() {
+    let sandbox = sandbox();
+    configure(&sandbox, "[budget]\nmax-cost-per-day = 10\n");
+    let last = r#"echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"session_id":"s","result":"<promise>COMPLETE</promise>","total_cost_usd":0.25,"usage":{"input_tokens":9,"output_tokens":5},"terminal_reason":"completed"}'"#;
+    let agent = sandbox
+        .agent("claude", &format!("cat > /dev/null\n{last}\necho x > $NOTES/said\nread -r _ < $GATES/never"));
+    let _never = sandbox.gate("never");
+    let killed = sandbox.spawn(&["start", "--command", &agent, "--name", "killed", "p"]);
+    sandbox.wait_for_note("said");
+    wait_for_cap(&sandbox, 0.0, 5.0);
+    killed.kill();
+    sandbox.refrain(&["resume", "killed"]).with_code(0);
+    assert_eq!(sandbox.status("killed")["started"], 1);
+    assert_eq!(cap(&sandbox), (json!(0.25), json!(0.0)));
+}
+
+#[test]
 fn a_damaged_ledger_keeps_loops_under_a_cap_from_spending_and_is_left_as_it_is() {
     let sandbox = sandbox();
     let agent = opencode(&sandbox, "says '<promise>COMPLETE</promise>'");
