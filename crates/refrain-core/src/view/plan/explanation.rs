@@ -5,7 +5,7 @@ use crate::LoopId;
 use crate::machine::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskEdit, TaskState};
 use crate::view::explanation::{asked_by, by_person, gone, more_money, tell_task};
-use crate::view::{StatusWord, sum};
+use crate::view::{RUNNER, StatusWord, sum};
 
 /// How many tasks are named in a line.
 const NAMED: usize = 5;
@@ -56,7 +56,7 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
         }
         Some(PlanEnd::Blocked) => blocked(state),
         None if word == StatusWord::Crashed => {
-            gone("its runner", state.updated_at, state.running().next().is_some())
+            gone(RUNNER, state.updated_at, state.running().next().is_some())
         }
         None => at_work(state, all),
     }

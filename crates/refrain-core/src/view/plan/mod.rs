@@ -309,6 +309,13 @@ impl PlanStatus {
         Verification::of(self.status, self.verified)
     }
 
+    /// The same of a plan whose runner, if it is gone, stopped by this error.
+    #[must_use]
+    pub fn of_failed_runner(mut self, error: &str) -> Self {
+        super::say_failed(error, &mut self.reason, &mut self.needs);
+        self
+    }
+
     pub fn tone(&self) -> Tone {
         Tone::of(self.status, self.verified)
     }

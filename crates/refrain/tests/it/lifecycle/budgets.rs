@@ -249,6 +249,35 @@ fn a_damaged_ledger_keeps_loops_under_a_cap_from_spending_and_is_left_as_it_is()
 }
 
 #[test]
+fn the_error_of_a_detached_runner_is_what_status_and_report_say() {
+    let sandbox = sandbox();
+    let agent = opencode(&sandbox, "says '<promise>COMPLETE</promise>'");
+    let ledger = sandbox.root().join("home/state/refrain/limits/budget.json");
+    std::fs::create_dir_all(ledger.parent().unwrap()).unwrap();
+    write(&ledger, "{\"version\":1");
+    configure(&sandbox, "[budget]\nproject-max-cost = 10\n");
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--detach", "p"]).with_code(0);
+    sandbox.wait_for_status("job", "crashed");
+    let status = sandbox.status("job");
+    let reason = status["reason"].as_str().unwrap();
+    let said =
+        format!("its runner stopped by an error: {} does not say what loops spent: ", ledger.display());
+    assert!(reason.starts_with(&said) && reason.contains("; its last record is of "), "{reason}");
+    assert_eq!(status["needs"], "remove the cause, then refrain resume job");
+    let listed = sandbox.refrain(&["list", "--json"]).with_code(0).json();
+    assert_eq!(listed[0]["reason"], status["reason"]);
+    let report = sandbox.refrain(&["report", "job", "--json"]).with_code(0);
+    assert_eq!(report.json()["reason"], status["reason"]);
+    write(&sandbox.root().join("report.json"), &report.stdout);
+    let given = sandbox.root().join("report.json");
+    sandbox.refrain(&["verify", "job", "--report", given.to_str().unwrap()]).with_code(0);
+
+    std::fs::remove_file(&ledger).unwrap();
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+    assert_eq!(sandbox.status("job")["needs"], Value::Null);
+}
+
+#[test]
 fn an_agent_that_reports_no_cost_is_not_started_under_a_cap() {
     let sandbox = sandbox();
     configure(&sandbox, "[start]\nmodel = \"m\"\n\n[budget]\nmax-cost-per-day = 10\n");
