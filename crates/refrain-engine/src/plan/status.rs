@@ -48,6 +48,7 @@ impl Service {
         if view.status.has_stopped() {
             view.branches = self.plan_branches(&state);
             self.tell_uncommitted(&state, &mut view);
+            self.tell_missing(&state, &mut view);
         }
         self.tell_left_out(&mut view);
         Ok(view)

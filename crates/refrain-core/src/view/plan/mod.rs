@@ -100,6 +100,9 @@ pub struct PlanStatus {
     pub wave_commits: Vec<WaveCommit>,
     /// What has landed and is not on its branch; null where the branch has all of it.
     pub behind: Option<Behind>,
+    /// Complete waves that its branch no longer has, as it was moved; only told once the plan has stopped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<WaveCommit>,
     /// Branches with what its tasks left and has not landed; only told once it has stopped.
     pub branches: Vec<String>,
     /// What its tasks left in worktrees of the pool and in no commit; only told once it has stopped.
@@ -258,6 +261,7 @@ pub fn status(
         blocked: state.tasks.iter().filter_map(|task| parts::blocked(state, task)).collect(),
         wave_commits: parts::wave_commits(state),
         behind: unmerged::of(state),
+        missing: Vec::new(),
         branches: Vec::new(),
         uncommitted: Vec::new(),
         estimate: estimate::of(state, alive != Some(false), now),
@@ -305,15 +309,15 @@ impl PlanStatus {
         self
     }
 
-    pub fn verification(&self) -> Verification {
-        Verification::of(self.status, self.verified)
-    }
-
     /// The same of a plan whose runner, if it is gone, stopped by this error.
     #[must_use]
     pub fn of_failed_runner(mut self, error: &str) -> Self {
         super::say_failed(error, &mut self.reason, &mut self.needs);
         self
+    }
+
+    pub fn verification(&self) -> Verification {
+        Verification::of(self.status, self.verified)
     }
 
     pub fn tone(&self) -> Tone {
