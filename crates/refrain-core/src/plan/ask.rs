@@ -76,7 +76,8 @@ impl PlanState {
 
     /// The event that resumes the plan under new totals. None is needed for one whose runner died, unless it gets more.
     pub fn resume(&self, grant: &PlanGrant) -> Result<Option<PlanEvent>, Refusal> {
-        if !self.may_resume(*grant != PlanGrant::default())? {
+        // Why a runner that died was about to stop may be mended by now.
+        if !self.may_resume(*grant != PlanGrant::default() || self.hindered.is_some())? {
             return Ok(None);
         }
         let end = self.ended.map(|ended| ended.end);
