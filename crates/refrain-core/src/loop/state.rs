@@ -246,6 +246,8 @@ pub struct JudgeUsage {
 /// Facts on the attempt in flight that are not worth an event each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
+    /// When the child in flight was started, by the clock as it is now: its age is measured on a clock that cannot be set.
+    pub started: Option<Timestamp>,
     /// When the agent last printed something.
     pub last_output: Option<Timestamp>,
     pub output_lost: bool,
