@@ -150,6 +150,7 @@ impl Plan {
                         iterations: 1,
                         cost: None,
                         cost_at_least: false,
+                        assumed_cost: None,
                         fault: None,
                         failed_gate: None,
                     }))

@@ -13,6 +13,8 @@ use crate::OLDEST;
 pub enum GitError {
     #[error("git cannot be started; install it, or do without commits, branches and worktrees")]
     Missing(#[source] io::Error),
+    #[error("there is no folder {0}: it was moved or removed")]
+    FolderGone(Utf8PathBuf),
     #[error("git is not in PATH, and this is a repository; install git {major}.{minor} or newer", major = OLDEST.0, minor = OLDEST.1)]
     MissingHere,
     #[error("git {0} is older than {major}.{minor}, which Refrain needs; install a newer one", major = OLDEST.0, minor = OLDEST.1)]
@@ -240,6 +242,7 @@ impl From<ToolError> for GitError {
     fn from(error: ToolError) -> Self {
         match error {
             ToolError::Missing { source, .. } => Self::Missing(source),
+            ToolError::NoFolder { dir, .. } => Self::FolderGone(dir.to_string_lossy().into_owned().into()),
             ToolError::Failed { command, complaint } => {
                 Self::Failed { command, said: printable(&complaint).into_owned() }
             }

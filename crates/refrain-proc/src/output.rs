@@ -44,6 +44,10 @@ impl Meter {
         Self { since: Instant::now(), last: AtomicU64::new(0), wake: Box::new(wake) }
     }
 
+    pub fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+
     /// The time since the last output; none if there was none yet.
     pub fn last_output(&self) -> Option<Duration> {
         let at = self.last.load(Ordering::Relaxed).checked_sub(1)?;

@@ -41,6 +41,9 @@ use pipe_io::Talk;
 pub enum ToolError {
     #[error("{program} cannot be started")]
     Missing { program: String, source: io::Error },
+    /// The folder that it is to run in.
+    #[error("{command}: there is no folder {}", .dir.display())]
+    NoFolder { command: String, dir: PathBuf },
     #[error("{command}: {complaint}")]
     Failed { command: String, complaint: String },
     #[error("{command} was not done after {} s", .limit.as_secs())]
@@ -387,10 +390,7 @@ impl<'a> Tool<'a> {
             None => command.spawn(),
             Some(limits) => limits.start(|| command.spawn()),
         };
-        let child = spawned.map_err(|source| {
-            let program = self.program.to_string_lossy().into_owned();
-            ToolError::Missing { program, source }
-        })?;
+        let child = spawned.map_err(|source| self.not_started(source))?;
         // It is already running, but has hardly begun: the hooks that git starts are the user's programs.
         limits::hand_down(child.id());
         if let (true, Some(limit)) = (self.is_bounded, self.limit) {
@@ -404,6 +404,14 @@ impl<'a> Tool<'a> {
         let found = in_path(&self.program, self.env?);
         // A relative PATH entry would refer to the tool's working folder.
         found.filter(|path| path.is_absolute() && Path::new(&self.program).components().count() == 1)
+    }
+
+    /// Why it was not started: the system does not say which of its program and its folder is missing.
+    fn not_started(&self, source: io::Error) -> ToolError {
+        if !self.dir.exists() {
+            return ToolError::NoFolder { command: self.command(), dir: self.dir.to_owned() };
+        }
+        ToolError::Missing { program: self.program.to_string_lossy().into_owned(), source }
     }
 
     fn io(&self, source: impl Into<io::Error>) -> ToolError {
@@ -438,6 +446,14 @@ mod tests {
 
     fn sh(script: &str) -> Tool<'_> {
         Tool::new("sh", Path::new("/")).args(["-c", script])
+    }
+
+    #[test]
+    fn a_missing_folder_is_no_missing_program() {
+        let gone = Path::new("/nowhere/at/all");
+        let run = Tool::new("true", gone).run();
+        assert!(matches!(run, Err(ToolError::NoFolder { dir, .. }) if dir == gone));
+        assert!(matches!(Tool::new("no-such-tool", Path::new("/")).run(), Err(ToolError::Missing { .. })));
     }
 
     #[test]

@@ -351,6 +351,7 @@ fn plan() -> PlanStatus {
         blocked: Vec::new(),
         wave_commits: Vec::new(),
         behind: None,
+        missing: Vec::new(),
         branches: Vec::new(),
         uncommitted: Vec::new(),
         estimate: None,

@@ -278,6 +278,9 @@ pub(crate) fn run() -> ExitCode {
     if cmd::setup::completions::answer() {
         return ExitCode::SUCCESS;
     }
+    if let Some(word) = std::env::args_os().skip(1).find(|word| word.to_str().is_none()) {
+        return fail(&RequestError::usage(format!("{word:?} is not UTF-8; accepted: arguments in UTF-8")));
+    }
     if forces_colour() {
         anstream::ColorChoice::AlwaysAnsi.write_global();
     }

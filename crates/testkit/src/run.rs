@@ -1,5 +1,6 @@
 //! One session with the program: its arguments and input, its output, and signals to it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,12 @@ impl Invocation {
         let [stdout, stderr] = files.each_ref().map(|path| File::create(path).expect("a file can be made"));
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
         Self { command, words, files }
+    }
+
+    /// One more argument, of any bytes.
+    pub fn arg(mut self, word: &OsStr) -> Self {
+        self.command.arg(word);
+        self
     }
 
     pub fn env(mut self, name: &str, value: &str) -> Self {

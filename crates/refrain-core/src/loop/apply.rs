@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use super::provider_faults::Trouble;
 use super::state::{Candidate, Feedback, InFlight, LoopState, Phase, RunningCritique, RunningGate, Saved};
-use crate::agent::Usage;
+use crate::agent::{Usage, Usd};
 use crate::event::{Ask, End, Event, Exit, Record};
 use crate::ids::LoopId;
 use crate::machine::{Damage, Lifecycle, Machine, Refusal, SharedEvent};
@@ -45,6 +45,7 @@ impl LoopState {
             steering: Vec::new(),
             session: None,
             spent: Usage::default(),
+            assumed: Usd::default(),
             costs: Vec::new(),
             judged: Vec::new(),
             sweeping: false,

@@ -181,19 +181,22 @@ impl LoopState {
             true => format!("{used} used, and an iteration like the last takes {more} more"),
             false => format!("{used} used up"),
         };
-        let (spent, more) = (self.spent.cost.unwrap_or_default(), likely.cost.unwrap_or_default());
-        let money = limits
-            .max_cost
-            .filter(|_| is_over(&Limits { max_tokens: None, ..limits.clone() }, self.spent, likely));
+        let used = self.counted();
+        let (spent, more) = (used.cost.unwrap_or_default(), likely.cost.unwrap_or_default());
+        let money =
+            limits.max_cost.filter(|_| is_over(&Limits { max_tokens: None, ..limits.clone() }, used, likely));
         let money = money.map(|cap| {
             let enough = f64::from(Usd(spent.0.saturating_add(more.0).saturating_mul(2)));
-            let used = words(format!("{spent} of {cap} are"), more.to_string(), spent < cap);
+            let used = words(
+                format!("{spent} of {cap}{} are", self.assumed.assumed_part()),
+                more.to_string(),
+                spent < cap,
+            );
             (used, format!("--max-cost {:.2}", enough.max(0.01)))
         });
-        let (counted, more) = (self.spent.tokens.counted(), likely.tokens.counted());
-        let tokens = limits
-            .max_tokens
-            .filter(|_| is_over(&Limits { max_cost: None, ..limits.clone() }, self.spent, likely));
+        let (counted, more) = (used.tokens.counted(), likely.tokens.counted());
+        let tokens =
+            limits.max_tokens.filter(|_| is_over(&Limits { max_cost: None, ..limits.clone() }, used, likely));
         let tokens = tokens.map(|cap| {
             let enough = counted.saturating_add(more).saturating_mul(2);
             let used = words(format!("{counted} of {cap} tokens are"), more.to_string(), counted < cap);

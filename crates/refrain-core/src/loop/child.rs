@@ -115,7 +115,7 @@ pub(super) fn in_flight(
 ) -> Step {
     let Bounds { since, time, silence, yields_to } = state.bounds(id, child);
     // One stop is enough: the ladder ends by itself.
-    let (Some(since), None) = (since, child.stopping) else { return Step::Await { until: None } };
+    let (Some(recorded), None) = (since, child.stopping) else { return Step::Await { until: None } };
     if state.cancel >= Some(yields_to) {
         return Step::Stop(StopReason::Cancel);
     }
@@ -128,6 +128,10 @@ pub(super) fn in_flight(
     if state.is_overdrawn(live) {
         return Step::Stop(StopReason::Budget);
     }
+    // The clock may have been set since.
+    let since =
+        live.started.and_then(|started| started.checked_add(recorded.duration_since(child.started_at)).ok());
+    let since = since.unwrap_or(recorded);
     let heard = live.last_output.map_or(since, |at| at.max(since));
     let deadlines = [
         (ends_sleep(live), StopReason::ProviderWait),

@@ -54,6 +54,8 @@ pub struct LoopState {
     /// The agent's own session that drives it: a runner only works between two of its turns.
     pub session: Option<Session>,
     pub spent: Usage,
+    /// What its own cap on money counts besides, for agents that did not report their cost.
+    pub assumed: Usd,
     /// The cost of each agent that ran, in their order; none if unknown.
     pub costs: Vec<Option<Usd>>,
     /// The usage of each agent that judged the work: a reviewer, or a critic.
@@ -244,6 +246,8 @@ pub struct JudgeUsage {
 /// Facts on the attempt in flight that are not worth an event each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
+    /// When the child in flight was started, by the clock as it is now: its age is measured on a clock that cannot be set.
+    pub started: Option<Timestamp>,
     /// When the agent last printed something.
     pub last_output: Option<Timestamp>,
     pub output_lost: bool,
@@ -287,15 +291,21 @@ impl LoopState {
     /// runs and agents report only at their end, whether another attempt like the last would use them up.
     pub fn is_over_budget(&self, live: &Usage) -> bool {
         match self.runs() {
-            Some(agent) => is_over(&self.limits, self.spent + agent.priced(*live), Usage::default()),
-            None => is_over(&self.limits, self.spent, self.likely_use()),
+            Some(agent) => is_over(&self.limits, self.counted() + agent.priced(*live), Usage::default()),
+            None => is_over(&self.limits, self.counted(), self.likely_use()),
         }
     }
 
     /// Whether the money or the tokens granted are used up: a reviewer is not started then, nor anything else that
     /// costs.
     pub(super) fn is_spent(&self) -> bool {
-        is_over(&self.limits, self.spent, Usage::default())
+        is_over(&self.limits, self.counted(), Usage::default())
+    }
+
+    /// The usage that counts against its own caps.
+    pub(crate) fn counted(&self) -> Usage {
+        let cost = self.spent.cost.unwrap_or_default().plus(self.assumed);
+        Usage { cost: Some(cost), ..self.spent }
     }
 
     /// The likely use of one more iteration, if the agent reports its usage only at its end.
@@ -326,7 +336,7 @@ impl LoopState {
     /// What is left to spend, if there is a cap on money.
     pub fn budget(&self) -> Option<Usd> {
         let cap = self.limits.max_cost?;
-        Some(Usd(cap.0.saturating_sub(self.spent.cost.unwrap_or_default().0)))
+        Some(Usd(cap.0.saturating_sub(self.counted().cost.unwrap_or_default().0)))
     }
 
     /// Whether it is its session's turn: no runner has anything to do.

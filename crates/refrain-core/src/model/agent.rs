@@ -139,6 +139,21 @@ pub struct Tokens {
 #[schemars(with = "f64")]
 pub struct Usd(pub u64);
 
+impl Usd {
+    #[must_use]
+    pub fn plus(self, Self(more): Self) -> Self {
+        Self(self.0.saturating_add(more))
+    }
+
+    /// What follows a sum of which so much is assumed.
+    pub fn assumed_part(self) -> String {
+        match self {
+            Self(0) => String::new(),
+            part => format!(" ({part} of it assumed for agents that did not report their cost)"),
+        }
+    }
+}
+
 impl From<f64> for Usd {
     /// An invalid amount (negative, not a number) is none.
     fn from(dollars: f64) -> Self {

@@ -57,6 +57,7 @@ impl Machine for PlanState {
             reserved: 0,
             spent: None,
             spent_at_least: false,
+            assumed: Usd::default(),
             in_vain: None,
             hindered: None,
             ready: BTreeSet::new(),
@@ -271,6 +272,11 @@ impl PlanState {
         self.waves.partition_point(|wave| wave.completed.is_some())
     }
 
+    /// The money that counts against its cap.
+    pub(crate) fn counted(&self) -> Usd {
+        self.spent.unwrap_or_default().plus(self.assumed)
+    }
+
     /// What a loop may spend next: what is left, shared by as many as may run at a time, and never so little that it is
     /// not worth a start. None if money is not limited.
     pub(super) fn slice(&self) -> Option<Usd> {
@@ -278,7 +284,7 @@ impl PlanState {
         let Usd(all) = self.limits.max_cost?;
         let granted =
             self.running().filter_map(|(_, running)| running.money).map(|Usd(money)| money).sum::<u64>();
-        let left = all.saturating_sub(self.spent.unwrap_or_default().0).saturating_sub(granted);
+        let left = all.saturating_sub(self.counted().0).saturating_sub(granted);
         let others = u64::from(self.spec.jobs).saturating_sub(self.running.len() as u64).max(1);
         Some(Usd(left.min((left / others).max(all / LEAST))))
     }

@@ -76,7 +76,8 @@ impl PlanState {
 
     /// The event that resumes the plan under new totals. None is needed for one whose runner died, unless it gets more.
     pub fn resume(&self, grant: &PlanGrant) -> Result<Option<PlanEvent>, Refusal> {
-        if !self.may_resume(*grant != PlanGrant::default())? {
+        // Why a runner that died was about to stop may be mended by now.
+        if !self.may_resume(*grant != PlanGrant::default() || self.hindered.is_some())? {
             return Ok(None);
         }
         let end = self.ended.map(|ended| ended.end);
@@ -95,13 +96,16 @@ impl PlanState {
                 format!("--max-total-iterations {more}"),
             );
         }
-        let spent = self.spent.unwrap_or_default();
+        let spent = self.counted();
         if end == Some(PlanEnd::BudgetExceeded)
             && self.shared_cap().is_none()
             && let Some(cap) = limits.max_cost.filter(|cap| *cap <= spent || max_cost == Some(*cap))
         {
             let enough = f64::from(Usd(spent.0.max(cap.0).saturating_mul(2))).max(0.01);
-            return refuse(format!("{spent} of {cap} are used"), format!("--max-cost {enough:.2}"));
+            return refuse(
+                format!("{spent} of {cap}{} are used", self.assumed.assumed_part()),
+                format!("--max-cost {enough:.2}"),
+            );
         }
         if let Some((used, flag)) = self.more_time(limits.max_duration) {
             return refuse(used, flag);

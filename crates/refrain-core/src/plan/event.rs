@@ -275,6 +275,8 @@ pub struct TaskEnded {
     /// It cost more than that: an agent did not say what it cost, or was cut off before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_at_least: bool,
+    /// What the plan's cap on money counts besides, for agents that did not report their cost.
+    pub assumed_cost: Option<Usd>,
     /// How the last agent of the round failed; none where it ended well.
     pub fault: Option<AgentFault>,
     /// The required gate that failed last, and the last line that it printed.

@@ -49,6 +49,8 @@ pub struct PlanState {
     pub spent: Option<Usd>,
     /// More was spent: some agent did not say.
     pub spent_at_least: bool,
+    /// What its cap on money counts besides, for agents that did not report their cost.
+    pub assumed: Usd,
     /// How many tasks in a row ended without any work, as their agents failed in one way; and in which.
     pub(super) in_vain: Option<(u32, AgentFault)>,
     /// Why it cannot continue by itself.

@@ -12,7 +12,7 @@ pub use self::statement::tell_task;
 pub(super) use self::statement::{asked_by, by_person, gates_ran};
 use self::statement::{needed, tell};
 use super::loop_parts::publication;
-use super::{StatusWord, with_yours};
+use super::{RUNNER, StatusWord, with_yours};
 use crate::budget::{CapKind, CapUsage};
 use crate::event::{BlockReason, End};
 use crate::git::{CommitResult, SkipReason};
@@ -100,7 +100,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             format!("its runner is gone, but its agent (pid {pid}) works on; resume and cancel end it")
         }
         (None, StatusWord::Crashed, None) => {
-            let what = if state.is_in_session() { "its session" } else { "its runner" };
+            let what = if state.is_in_session() { "its session" } else { RUNNER };
             gone(what, state.updated_at, state.in_flight().is_some())
         }
         (None, _, _) => progress::why(state),

@@ -31,7 +31,7 @@ use crate::r#loop::{Attempt, LoopState, QueuedRequest};
 use crate::plan::TaskRef;
 use crate::signature::Remedy;
 use crate::spec::{AgentKind, Limits, Millis};
-use crate::text::squeeze;
+use crate::text::{printable, squeeze};
 
 pub use crate::model::status::StatusWord;
 pub use explanation::{blocked, tell_task};
@@ -267,6 +267,9 @@ pub struct Alive {
     pub stopped: bool,
 }
 
+/// Its runner, as the reason of one that crashed begins.
+const RUNNER: &str = "its runner";
+
 impl Alive {
     /// A loop without a runner.
     pub const NO_RUNNER: Self = Self { runner: Some(false), orphan: None, stopped: false };
@@ -279,6 +282,15 @@ fn say_stopped(runner: Option<&mut Runner>, reason: &mut String, needs: &mut Opt
     runner.stopped = true;
     *reason = format!("its runner is stopped; before that: {reason}");
     *needs = runner.pid.map(to_continue);
+}
+
+/// Says of a loop, or a plan, that its runner stopped by this error of its own.
+fn say_failed(error: &str, reason: &mut String, needs: &mut Option<String>) {
+    if let Some(rest) = reason.strip_prefix(&format!("{RUNNER} is gone, ")) {
+        let error = squeeze(&printable(error));
+        *reason = format!("{RUNNER} stopped by an error: {error}; {rest}");
+        *needs = needs.take().map(|needs| format!("remove the cause, then {needs}"));
+    }
 }
 
 /// The model that the agent says it uses, or was configured to use.
@@ -434,6 +446,13 @@ impl Status {
     #[must_use]
     pub fn without_iterations(self) -> Self {
         Self { iterations: None, ..self }
+    }
+
+    /// The same of a loop whose runner, if it is gone, stopped by this error.
+    #[must_use]
+    pub fn of_failed_runner(mut self, error: &str) -> Self {
+        say_failed(error, &mut self.reason, &mut self.needs);
+        self
     }
 
     /// Whether it is over: nothing more happens unless a person resumes it.

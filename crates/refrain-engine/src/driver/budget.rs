@@ -207,9 +207,19 @@ impl BudgetReservation {
     /// The cost of the last agent, once it is known to have ended; none while it runs.
     pub(crate) fn due(&self, state: &LoopState) -> Option<Option<Usd>> {
         let held = self.held.filter(|_| state.runs().is_none())?;
-        // One that is not among them was never started.
-        let at = usize::try_from(held.run).ok()?;
-        Some(state.costs.get(at).copied().unwrap_or(Some(Usd(0))))
+        Some(cost_of(&state.costs, held.run))
+    }
+
+    /// Settles what an earlier runner of this loop left reserved. Where that cannot be written the next start of an agent
+    /// takes it back. Blocks.
+    pub(crate) fn settle_left(&self, costs: &[Option<Usd>]) {
+        let _ = self.file.change(|ledger| {
+            let open = ledger.open().iter().filter(|it| it.of == self.of);
+            let left: Vec<_> = open.map(|it| it.run).collect();
+            for run in left {
+                ledger.settle(&self.of, run, cost_of(costs, run));
+            }
+        });
     }
 
     /// Settles what was reserved. Where that cannot be written it stays reserved: it is taken back later. Blocks.
@@ -231,13 +241,21 @@ pub(crate) fn told(state: &LoopState, agent: &AgentSpec, shared: Option<Allowanc
     (budget, state.limits.max_cost.is_some() || state.limits.max_tokens.is_some() || shared.is_some())
 }
 
+/// What one of a loop's agents cost; none if that is unknown. One that is not among them was never started.
+fn cost_of(costs: &[Option<Usd>], run: u64) -> Option<Usd> {
+    let known = usize::try_from(run).ok().and_then(|at| costs.get(at));
+    known.copied().unwrap_or(Some(Usd(0)))
+}
+
 /// Takes back the reservations of dead runners, and the earlier ones of this loop: known usage is booked as spent.
 fn take_back(ledger: &mut Ledger, own: &Utf8Path, costs: &[Option<Usd>]) {
     let is_left = |it: &&Reservation| it.of == own || identity::is_alive(&it.runner) == Some(false);
     let left: Vec<_> = ledger.open().iter().filter(is_left).map(|it| (it.of.clone(), it.run)).collect();
     for (of, run) in left {
-        let nth = |costs: &[Option<Usd>]| costs.get(usize::try_from(run).ok()?).copied().flatten();
-        let used = if of == own { nth(costs) } else { costs_of(of.clone()).and_then(|costs| nth(&costs)) };
+        let used = match of == own {
+            true => cost_of(costs, run),
+            false => costs_of(of.clone()).and_then(|costs| cost_of(&costs, run)),
+        };
         ledger.settle(&of, run, used);
     }
 }

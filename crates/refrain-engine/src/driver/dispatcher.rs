@@ -133,6 +133,8 @@ impl<'a> Drive<'a> {
             lease: lease.map(LeaseState::new),
         };
         drive.account = drive.own_account();
+        let costs = drive.driver.journal.state().costs.clone();
+        drive.with_purse(move |reservation| reservation.settle_left(&costs)).await;
         let state = drive.driver.journal.state();
         let env = marked(&drive.git_env(), &state.spec);
         let sweeper = sweeper(host, &state.spec, drive.driver.journal.dir());

@@ -71,7 +71,8 @@ where
     ) -> Result<Self, EngineError> {
         let signals = SignalSources::new(signals)?;
         let doorbell = install_doorbell(journal.dir())?;
-        if let Some(event) = taken_over {
+        // It may have been paused between two runners: there is nothing to drive then.
+        if let Some(event) = taken_over.filter(|_| journal.state().ended.is_none()) {
             journal.push(event, now())?;
         }
         let (batch, held) = (journal.batch(Durability::Synced), Arc::clone(&locks));

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::driver::liveness::is_driven;
 use crate::driver::locks::Share;
 use crate::driver::runner::Runner;
 use crate::git_steps::repository;
@@ -339,8 +340,15 @@ impl Service {
     ) -> Result<(S, DetachedRunner), EngineError> {
         drop(locks);
         let log = journal.dir().runner_log();
-        let started = detach::start(&self.host.program, "refrain", args, &self.host.env, &log)
-            .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
+        let started = detach::start(&self.host.program, "refrain", args, &self.host.env, &log);
+        let started = started.map_err(|error| match journal::read_as::<S>(journal.dir()) {
+            // Another took it over meanwhile.
+            Ok(read) if is_driven(journal.dir(), read.state.runner.as_ref()) == Some(true) => {
+                let pid = read.state.runner.as_ref().map(|runner| runner.process.pid);
+                EngineError::Driven { id: read.state.id().clone(), pid }
+            }
+            Ok(_) | Err(_) => EngineError::Process("the detached runner did not take over", error),
+        })?;
         Ok((journal::read_as(journal.dir())?.state, started))
     }
 

@@ -1,16 +1,48 @@
 //! Whether the processes of a loop live: its runner, its session, a leftover agent.
 
+use std::fs;
+use std::time::Duration;
+
 use camino::Utf8Path;
+use jiff::Timestamp;
 use refrain_core::LoopState;
 use refrain_core::event::{Identity, Process};
 use refrain_core::session::Session;
-use refrain_core::view::{self, Alive, Status};
-use refrain_proc::identity;
+use refrain_core::view::{self, Alive, Status, StatusWord};
+use refrain_proc::{identity, output};
 use refrain_store::{LoopDir, RunnerLock, journal};
+
+/// How much of the end of a runner's log is read for its error, in bytes.
+const LONGEST_END: u64 = 4 << 10;
+/// How much earlier than by the clock a file system may say that a file was written.
+const COARSE: Duration = Duration::from_secs(1);
 
 /// The view of a loop, with what only the machine knows: whether its runner lives.
 pub(crate) fn look(dir: &LoopDir, state: &LoopState) -> Status {
-    view::status(state, alive(dir, state))
+    status(dir, state, alive(dir, state))
+}
+
+/// The same, if it is known what lives; with the error of a runner that stopped by one.
+pub(crate) fn status(dir: &LoopDir, state: &LoopState, alive: Alive) -> Status {
+    let status = view::status(state, alive);
+    let is_crashed = status.status == StatusWord::Crashed;
+    match is_crashed.then(|| last_error(dir, state.updated_at)).flatten() {
+        Some(error) => status.of_failed_runner(&error),
+        None => status,
+    }
+}
+
+/// The error that a detached runner of what lies there stopped by, if that was after the last record.
+pub(crate) fn last_error(dir: &LoopDir, recorded: Timestamp) -> Option<String> {
+    let log = dir.runner_log();
+    let written = Timestamp::try_from(fs::metadata(&log).ok()?.modified().ok()?).ok()?;
+    if written.checked_add(COARSE).ok()? < recorded {
+        return None;
+    }
+    let end = output::read_end(&log, LONGEST_END).ok()?;
+    let end = String::from_utf8_lossy(&end);
+    let error = end.lines().rev().find_map(|line| line.strip_prefix("refrain: "))?;
+    Some(error.to_owned())
 }
 
 pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {

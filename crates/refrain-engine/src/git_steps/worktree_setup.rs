@@ -56,6 +56,7 @@ impl WorktreeSetup<'_> {
             ToolError::Cancelled { .. } => failed("it was stopped".to_owned()),
             ToolError::TooMuch { most, .. } => failed(format!("it printed more than {} MiB", most >> 20)),
             error @ (ToolError::Missing { .. }
+            | ToolError::NoFolder { .. }
             | ToolError::Failed { .. }
             | ToolError::Blocked { .. }
             | ToolError::Io { .. }) => failed(chain(&error)),

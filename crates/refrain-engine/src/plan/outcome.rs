@@ -7,11 +7,12 @@ use camino::Utf8PathBuf;
 use refrain_agents::environment;
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Asker, Urgency};
+use refrain_core::git::Oid;
 use refrain_core::plan::{PlanState, TaskId};
 use refrain_core::text::printable;
-use refrain_core::view::plan::{PlanStatus, UncommittedWork};
+use refrain_core::view::plan::{PlanStatus, UncommittedWork, WaveCommit};
 use refrain_core::view::{StatusWord, Verification};
-use refrain_git::Repository;
+use refrain_git::{GitError, MergeRequest, MergeResult as Merge, Repository};
 use refrain_store::project::archive;
 use refrain_store::project::pool::{self, Slot};
 use refrain_store::{LoopDir, journal};
@@ -215,6 +216,25 @@ impl Service {
         }
     }
 
+    /// Waves that the branch of a stopped plan had, and no longer has.
+    pub(super) fn tell_missing(&self, state: &PlanState, view: &mut PlanStatus) {
+        let Some((_, Some(branch))) = &state.base else { return };
+        // Nothing that is only compared stays in the repository.
+        let repository = self.plan_repository(state).and_then(|repository| {
+            Ok(repository.with_private_objects(&self.project.plan_dir(&state.spec.id).0)?)
+        });
+        let Ok(repository) = repository else { return };
+        let Ok(Some(head)) = repository.branch_head(branch) else { return };
+        let due = view.behind.as_ref().map_or(&[][..], |behind| &behind.tasks);
+        let was_handed_over =
+            |wave: &&WaveCommit| !wave.tasks_completed.iter().any(|task| due.contains(task));
+        let lacks = |wave: &&WaveCommit| {
+            let commit = wave.commit_hash.parse().ok();
+            commit.is_some_and(|commit| lacks(&repository, &head, &commit).unwrap_or(false))
+        };
+        view.missing = view.wave_commits.iter().filter(was_handed_over).filter(lacks).cloned().collect();
+    }
+
     fn plan_repository(&self, state: &PlanState) -> Result<Repository, EngineError> {
         let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
         let dir = self.project.plan_dir(&state.spec.id);
@@ -228,4 +248,20 @@ impl Service {
         let found = all.iter().find(|found| real(folder(&self.project, found)) == *worktree)?;
         Some(found.number)
     }
+}
+
+/// Whether a commit is not in the history of this head, and what it changed is not in its files: a rebase or an amended
+/// commit keeps that.
+fn lacks(repository: &Repository, head: &Oid, commit: &Oid) -> Result<bool, GitError> {
+    if repository.is_behind(commit, head)? {
+        return Ok(false);
+    }
+    let Some(base) = repository.reference(&format!("{commit}^"))? else { return Ok(false) };
+    let index = repository.git_dir().join("unused");
+    let request =
+        MergeRequest { base: &base, tip: head, work: commit, except: &[], index: &index, cancel: None };
+    Ok(match repository.merge(request)? {
+        Merge::Clean { tree } => tree != repository.tree_of(head)?,
+        Merge::Conflict { .. } => false,
+    })
 }

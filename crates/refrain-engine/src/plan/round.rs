@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use jiff::Timestamp;
+use refrain_core::agent::Usd;
 use refrain_core::event::{Asker, End, Urgency};
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::r#loop::Grant;
@@ -289,10 +290,17 @@ impl Round {
         }
     }
 
+    /// What a loop that was driven before gets: a larger share of the money. One that was lost with its share ends by that,
+    /// and gets another share then.
+    pub(super) fn grant(&self, state: &LoopState) -> Grant {
+        let more = self.running.money.filter(|money| Some(*money) > state.limits.max_cost);
+        Grant { max_cost: more, ..Grant::default() }
+    }
+
     /// The existing loop: it is resumed from where it stopped, or was killed, if it may be.
     fn take_up(&self, dir: &LoopDir, slot: Option<Slot>) -> Result<PreparedRound, EngineError> {
         let state: LoopState = journal::read_believed(dir, &self.host.signing())?;
-        let grant = Grant { max_cost: self.running.money, ..Grant::default() };
+        let grant = self.grant(&state);
         if !self.goes_on(&state) || state.resume(&grant).is_err() {
             return Ok(PreparedRound::Over(Box::new(state)));
         }
@@ -394,6 +402,7 @@ impl Round {
                 iterations: 0,
                 cost: None,
                 cost_at_least: false,
+                assumed_cost: None,
                 fault: None,
                 failed_gate: None,
             }
@@ -426,7 +435,8 @@ impl Round {
         }
         let (iterations, cost, fault) = (state.charged, state.spent.cost, AgentFault::of(state));
         let cost_at_least = state.spent.cost_at_least;
+        let assumed_cost = Some(state.assumed).filter(|assumed| *assumed > Usd(0));
         let failed_gate = failed_gate(state);
-        Ok(TaskEnded { task, end, head, iterations, cost, cost_at_least, fault, failed_gate })
+        Ok(TaskEnded { task, end, head, iterations, cost, cost_at_least, assumed_cost, fault, failed_gate })
     }
 }

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use refrain_core::LoopId;
 use refrain_core::plan::{PlanState, jobs};
 use refrain_core::view::plan::{PlanStatus, TaskLoop, status};
-use refrain_core::view::{self, Alive};
+use refrain_core::view::{self, Alive, StatusWord};
 use refrain_proc::free_memory;
 use refrain_store::journal;
 
-use crate::driver::liveness::{is_driven, is_stopped, look};
+use crate::driver::liveness::{is_driven, is_stopped, last_error, look};
 use crate::{EngineError, Service, now};
 
 /// How many finished loops of tasks are read for their details: a plan may have thousands.
@@ -40,9 +40,15 @@ impl Service {
         if is_stopped(state.runner.as_ref()) {
             view = view.of_stopped_runner();
         }
+        if view.status == StatusWord::Crashed
+            && let Some(error) = last_error(&dir, state.updated_at)
+        {
+            view = view.of_failed_runner(&error);
+        }
         if view.status.has_stopped() {
             view.branches = self.plan_branches(&state);
             self.tell_uncommitted(&state, &mut view);
+            self.tell_missing(&state, &mut view);
         }
         self.tell_left_out(&mut view);
         Ok(view)

@@ -133,15 +133,20 @@ pub(crate) fn restore_left(loop_dir: &Utf8Path) -> Result<(), GitError> {
     if failed.is_empty() { Ok(()) } else { Err(GitError::Protected(failed.join("; "))) }
 }
 
-/// Whether this machine can have the sandbox of a loop: it is made once, for the loop's agent.
+/// Whether this machine can have the sandbox of a loop: it is made once, for the loop's agent. Where its own worktree is
+/// still to be made, or was removed, the project is where it is tried.
 ///
 /// # Errors
 /// Why not, for a person.
 pub fn probe(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Result<(), NoSandbox> {
+    let mut spec = spec.clone();
+    if spec.git.checkout.is_own_worktree() && !spec.worktree.exists() {
+        (spec.worktree, spec.working_dir) = (spec.project.clone(), spec.project.clone());
+    }
     let of_user = records(&host.state_home);
     // Restored by the next one, if it is killed.
     let records = RecordFolders { of_loop: of_user.join("probes"), of_user };
-    probe_policy(host, agent_policy(host, spec, sandbox), &spec.working_dir, Some(records))
+    probe_policy(host, agent_policy(host, &spec, sandbox), &spec.working_dir, Some(records))
 }
 
 fn agent_policy(host: &Host, spec: &Spec, sandbox: &SandboxSpec) -> Policy {

@@ -8,13 +8,13 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_core::agent::Usd;
 use refrain_core::view::usage::Tally;
-use refrain_core::view::{self, DamagedRow, Kind, Status};
+use refrain_core::view::{DamagedRow, Kind, Status};
 use refrain_core::{LoopId, LoopState};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder, Stamp};
 use refrain_store::project::{archive, projects};
 use refrain_store::{JournalError, Project};
 
-use crate::driver::liveness::alive;
+use crate::driver::liveness::{alive, status};
 use crate::{ByKind, EngineError, Service, chain};
 
 #[derive(Debug)]
@@ -265,7 +265,7 @@ impl Service {
                         Some(copy) => brief(copy)?,
                         None => {
                             let alive = alive(&dir, &state);
-                            self.known.row(&dir.0, (&state, alive), || brief(view::status(&state, alive)))?
+                            self.known.row(&dir.0, (&state, alive), || brief(status(&dir, &state, alive)))?
                         }
                     };
                     ListEntry::Loop(Box::new(row))

@@ -18,6 +18,7 @@ use refrain_proc::output;
 use refrain_store::JournalError;
 use refrain_store::journal::{self, Whole};
 
+use crate::driver::liveness::last_error;
 use crate::service::logs::whole_logs;
 use crate::service::redact::Redactor;
 use crate::service::{LoopLocation, Service, seal};
@@ -30,7 +31,10 @@ impl Service {
     pub(crate) fn loop_report(&self, id: &LoopId) -> Result<Report, EngineError> {
         let case = Case::open(self, id)?;
         let all = case.whole.records.len();
-        Ok(case.report(all, &self.host().version, self.alive(&case.found.dir, &case.whole.state).runner))
+        let state = &case.whole.state;
+        let runner = self.alive(&case.found.dir, state).runner;
+        let runner_error = last_error(&case.found.dir, state.updated_at);
+        Ok(case.report(all, &self.host().version, (runner, runner_error)))
     }
 
     /// Checks every byte of a loop's journal, whether what it says of logs, trees and commits is so, and whether a
@@ -77,7 +81,12 @@ impl Case {
     }
 
     /// The report as it is, or was, when the journal had this number of records.
-    fn report(&self, records: usize, version: &str, runner: Option<bool>) -> Report {
+    fn report(
+        &self,
+        records: usize,
+        version: &str,
+        (runner, runner_error): (Option<bool>, Option<String>),
+    ) -> Report {
         // All of them are folded already, and their signatures checked.
         let before = fold(&self.whole.records[..records]).filter(|_| records < self.whole.records.len());
         let state = before.as_ref().unwrap_or(&self.whole.state);
@@ -98,6 +107,7 @@ impl Case {
                 hash: self.whole.hashes.get(records.saturating_sub(1)).cloned().unwrap_or_default(),
             },
             runner,
+            runner_error,
             evidence: trail.files.iter().map(|file| self.sealed(file)).collect(),
             gate_logs: self.gate_logs(state),
             base_tree,
@@ -273,8 +283,12 @@ impl Case {
             let why = "it was made from another journal: neither its id and length nor its hash are those of this one";
             return vec![Check::differs(Subject::Report, which, why)];
         }
-        let made = self.report(records, &given.reported, Some(!given.is_crashed));
+        let made = self.report(records, &given.reported, (Some(!given.is_crashed), None));
         let mut unknown = Vec::new();
+        if given.is_crashed {
+            // The error of its runner is in no journal.
+            unknown.extend(["reason", "needs"].map(str::to_owned));
+        }
         for (place, gate) in made.proof.iter().flat_map(|proof| proof.gates.iter().enumerate()) {
             if gate.log.end.is_none() {
                 unknown.push(format!("proof.gates.{place}.log.end"));

@@ -160,9 +160,10 @@ impl Program {
             ToolError::TooMuch { most, .. } => {
                 Trouble::Refused { status: 0, said: format!("its answer is longer than {} MiB", most >> 20) }
             }
-            other @ (ToolError::Failed { .. } | ToolError::Blocked { .. } | ToolError::Io { .. }) => {
-                Trouble::Tool(other)
-            }
+            other @ (ToolError::NoFolder { .. }
+            | ToolError::Failed { .. }
+            | ToolError::Blocked { .. }
+            | ToolError::Io { .. }) => Trouble::Tool(other),
         }
     }
 }

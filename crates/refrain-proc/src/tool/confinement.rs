@@ -125,9 +125,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
     let exit = loop {
         match reports.try_recv() {
             Ok(Report::NotStarted(error)) => {
-                let (program, source) =
-                    (tool.program.to_string_lossy().into_owned(), io::Error::other(error));
-                return Err(ToolError::Missing { program, source });
+                return Err(tool.not_started(io::Error::other(error)));
             }
             Ok(Report::Exited { exit, left: true, .. }) => ended = Some(exit),
             Ok(Report::Exited { exit, left: false, .. }) => break exit,

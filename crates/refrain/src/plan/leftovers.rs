@@ -26,6 +26,23 @@ pub(crate) fn behind(view: &PlanStatus) -> Option<String> {
     Some(flat(&text))
 }
 
+/// Waves that landed on the base branch, and are no longer on it.
+pub(crate) fn missing(view: &PlanStatus) -> Option<String> {
+    let last = view.missing.last()?;
+    let waves: Vec<_> = view.missing.iter().map(|it| it.wave.to_string()).collect();
+    let wave = if waves.len() == 1 { "wave" } else { "waves" };
+    let branch = view.branch.as_deref().unwrap_or("what was checked out");
+    let tasks: Vec<_> =
+        view.missing.iter().flat_map(|it| &it.tasks_completed).map(ToString::to_string).collect();
+    let task = if tasks.len() == 1 { "task" } else { "tasks" };
+    Some(flat(&format!(
+        "{branch} no longer has {wave} {} ({task} {}), as it was moved; git merge {} takes back what was there",
+        waves.join(", "),
+        tasks.join(", "),
+        last.commit_hash
+    )))
+}
+
 /// The branches with work that has not landed.
 pub(crate) fn branches(view: &PlanStatus) -> Option<String> {
     let shown = view.branches.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

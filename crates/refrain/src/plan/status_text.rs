@@ -102,6 +102,7 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
         Row::exact("in", view.project.clone()),
         Row::prose("git", branch.into_iter().chain(commits).collect::<Vec<_>>().join(", ")),
         Row::prose("behind", leftovers::behind(view).unwrap_or_default()),
+        Row::prose("missing", leftovers::missing(view).unwrap_or_default()),
         Row::prose("unlanded", leftovers::branches(view).unwrap_or_default()),
         Row::prose("uncommitted", leftovers::uncommitted(view).unwrap_or_default()),
         Row::prose("left out", leftovers::left_out(view).unwrap_or_default()),

@@ -87,7 +87,15 @@ impl LoopState {
         let ran = flight.spawned.and_then(|(_, since)| Duration::try_from(at.duration_since(since)).ok());
         let charged = outcome.is_charged();
         let agent = self.spec.agent.clone();
-        let usage = self.account(&agent, finished.as_ref().and_then(|finished| finished.report.as_deref()));
+        let report = finished.as_ref().and_then(|finished| finished.report.as_deref());
+        let usage = self.account(&agent, report);
+        let has_worked = usage.tokens.counted() > 0 || ran.is_some_and(|ran| ran >= CHURN_WITHIN);
+        // How long one ran that was lost was not seen.
+        let is_lost = outcome == Outcome::Lost && ran.is_some();
+        let was_failed = usage.tokens.counted() == 0 && report.is_some_and(|report| report.fault.is_some());
+        if (has_worked || is_lost) && !was_failed && self.session.is_none() {
+            self.assume_cost(&agent, usage);
+        }
         self.spent = self.spent + usage;
         self.costs.push(usage.cost);
         if usage.tokens.counted() > 0 {
@@ -95,9 +103,7 @@ impl LoopState {
             self.trouble = Trouble::default();
         }
         if charged {
-            let report = finished.as_ref().and_then(|finished| finished.report.as_deref());
             self.cost_unknown = withholds_cost(report, usage);
-            let has_worked = usage.tokens.counted() > 0 || ran.is_some_and(|ran| ran >= CHURN_WITHIN);
             self.untold = if usage.cost.is_none() && has_worked { self.untold + 1 } else { 0 };
             self.trouble = Trouble::default();
             self.charged += 1;

@@ -41,6 +41,9 @@ impl LoopState {
     /// The usage of a reviewer or a critic is the loop's, too.
     pub(in crate::r#loop) fn spend(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
         let used = self.account(agent, report);
+        if report.is_none() || used.tokens.counted() > 0 {
+            self.assume_cost(agent, used);
+        }
         self.spent = self.spent + used;
         self.costs.push(used.cost);
         let said = report.and_then(|report| report.session.model.clone());
@@ -55,6 +58,16 @@ impl LoopState {
             None => self.untold_judges + u32::from(used.tokens.counted() > 0),
         };
         used
+    }
+
+    /// What an agent that worked did not report counts against the loop's own cap like a reservation that no one settled:
+    /// as much as would be reserved for it, and no more than was left.
+    pub(super) fn assume_cost(&mut self, agent: &AgentSpec, used: Usage) {
+        if used.cost.is_none() && agent.tells_cost() {
+            let likely = self.to_reserve(agent);
+            let counted = self.budget().map_or(likely, |left| left.min(likely));
+            self.assumed = self.assumed.plus(counted);
+        }
     }
 }
 

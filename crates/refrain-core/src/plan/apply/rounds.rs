@@ -46,6 +46,7 @@ impl PlanState {
             return Err("no loop works on the task");
         };
         let (granted, worked) = (running.granted, active.saturating_sub(running.since));
+        let assumed = ended.assumed_cost.unwrap_or_default();
         let is_empty = ended.head.as_ref().is_none_or(|head| *head == running.onto);
         match &ended.end {
             TaskEnd::Rests => {
@@ -53,7 +54,7 @@ impl PlanState {
                 return Ok(());
             }
             TaskEnd::OutOfMoney => {
-                self.grant_money(task, ended.cost);
+                self.grant_money(task, ended.cost.unwrap_or_default().plus(assumed));
                 return Ok(());
             }
             TaskEnd::CapReached { by } => {
@@ -72,11 +73,12 @@ impl PlanState {
         self.reserved = self.reserved.saturating_sub(granted);
         self.used += ended.iterations;
         let add = |all: &mut Option<Usd>| {
-            if let Some(Usd(cost)) = ended.cost {
-                *all = Some(Usd(all.unwrap_or_default().0.saturating_add(cost)));
+            if let Some(cost) = ended.cost {
+                *all = Some(all.unwrap_or_default().plus(cost));
             }
         };
         add(&mut self.spent);
+        self.assumed = self.assumed.plus(assumed);
         self.spent_at_least |= ended.cost_at_least;
         let state = &mut self.tasks[task];
         add(&mut state.cost);
@@ -115,8 +117,8 @@ impl PlanState {
     }
 
     /// A loop that has spent its share gets another share of what is left, if anything is left.
-    pub(super) fn grant_money(&mut self, task: usize, cost: Option<Usd>) {
-        let spent = |running: &mut RunningTask| running.money = running.money.max(running.money.and(cost));
+    pub(super) fn grant_money(&mut self, task: usize, cost: Usd) {
+        let spent = |running: &mut RunningTask| running.money = running.money.map(|had| had.max(cost));
         self.running_of(task).map(spent);
         let more = self.slice();
         if let Some(running) = self.running_of(task) {

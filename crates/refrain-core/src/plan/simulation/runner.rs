@@ -328,6 +328,7 @@ impl World {
             iterations: it.iterations,
             cost: Some(Usd(it.cost)),
             cost_at_least: false,
+            assumed_cost: None,
             fault,
             failed_gate: None,
         };

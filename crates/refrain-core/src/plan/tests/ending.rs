@@ -102,6 +102,16 @@ fn a_fault_that_every_task_would_meet_stops_the_plan() {
 }
 
 #[test]
+fn a_fault_before_the_runner_died_is_tried_anew_by_a_resume() {
+    let plan = Plan::of(&[("1", &[])], |_| {}).then(PlanEvent::Hindered { error: "no space left".into() });
+    let resumed = plan.state.resume(&PlanGrant::default()).unwrap().expect("it forgets the fault");
+    let plan = plan.then(resumed).then(PlanEvent::RunnerStarted { runner: runner(2) });
+    assert!(matches!(plan.next(), PlanStep::Start { task: 0, .. }));
+    let dead = Plan::of(&[("1", &[])], |_| {});
+    assert_eq!(dead.state.resume(&PlanGrant::default()), Ok(None), "nothing is in its way");
+}
+
+#[test]
 fn the_time_is_over_when_it_is_over() {
     let mut plan = Plan::of(&PAIR, |spec| spec.limits.max_duration = Some(Millis(1_000))).starts();
     assert_eq!(plan.next(), PlanStep::Await { until: Some(time(1_000)) });

@@ -42,6 +42,21 @@ fn card(name: &str, needs: &[&str]) -> Card {
     }
 }
 
+/// The end of a round of one iteration, with nothing else to say of it.
+fn task_ended(name: &str, end: TaskEnd) -> TaskEnded {
+    TaskEnded {
+        task: id(name),
+        end,
+        head: None,
+        iterations: 1,
+        cost: None,
+        cost_at_least: false,
+        assumed_cost: None,
+        fault: None,
+        failed_gate: None,
+    }
+}
+
 fn failed() -> FailedGate {
     FailedGate { gate: "test".parse().unwrap(), log: "log".into() }
 }
@@ -158,16 +173,7 @@ impl Plan {
     }
 
     fn end(self, name: &str, end: TaskEnd, iterations: u32, cost: Option<Usd>) -> Self {
-        self.over(TaskEnded {
-            task: id(name),
-            end,
-            head: None,
-            iterations,
-            cost,
-            cost_at_least: false,
-            fault: None,
-            failed_gate: None,
-        })
+        self.over(TaskEnded { iterations, cost, ..task_ended(name, end) })
     }
 
     fn over(mut self, ended: TaskEnded) -> Self {
@@ -179,32 +185,15 @@ impl Plan {
 
     /// Its agent failed, and left this on its branch.
     fn fails(self, name: &str, said: &str, head: Option<Oid>) -> Self {
-        self.over(TaskEnded {
-            task: id(name),
-            end: TaskEnd::Stopped(Stop::UsedUp),
-            head,
-            iterations: 3,
-            cost: None,
-            cost_at_least: false,
-            fault: Some(AgentFault { said: said.to_owned(), fingerprint: None }),
-            failed_gate: None,
-        })
+        let fault = Some(AgentFault { said: said.to_owned(), fingerprint: None });
+        let end = TaskEnd::Stopped(Stop::UsedUp);
+        self.over(TaskEnded { head, iterations: 3, fault, ..task_ended(name, end) })
     }
 
     fn refused(self, name: &str, gate: &str) -> Self {
         let failed_gate = Some(gate.to_owned());
-        let (task, end) = (id(name), TaskEnd::Stopped(Stop::UsedUp));
-        let (head, cost, fault) = (None, None, None);
-        self.over(TaskEnded {
-            task,
-            end,
-            head,
-            iterations: 3,
-            cost,
-            cost_at_least: false,
-            fault,
-            failed_gate,
-        })
+        let end = TaskEnd::Stopped(Stop::UsedUp);
+        self.over(TaskEnded { iterations: 3, failed_gate, ..task_ended(name, end) })
     }
 
     fn proves(self, name: &str) -> Self {

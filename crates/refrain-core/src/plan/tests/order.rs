@@ -29,17 +29,7 @@ macro_rules! rows {
 const NAMES: [&str; 3] = ["1", "2", "unknown"];
 
 fn ended(name: &str, end: TaskEnd) -> PlanEvent {
-    let task = id(name);
-    PlanEvent::TaskEnded(Box::new(TaskEnded {
-        task,
-        end,
-        head: None,
-        iterations: 1,
-        cost: None,
-        cost_at_least: false,
-        fault: None,
-        failed_gate: None,
-    }))
+    PlanEvent::TaskEnded(Box::new(task_ended(name, end)))
 }
 
 fn begun(name: &str) -> PlanEvent {

@@ -149,6 +149,18 @@ fn money_is_shared_by_those_that_may_run() {
 }
 
 #[test]
+fn a_cap_on_money_counts_what_is_assumed_of_agents_that_were_cut_off() {
+    let plan = Plan::of(&[("1", &[])], |spec| (spec.jobs, spec.limits.max_cost) = (1, Some(Usd(1_000))));
+    let ended = |end| TaskEnded { cost_at_least: true, assumed_cost: Some(Usd(600)), ..task_ended("1", end) };
+    let running = plan.start("1", 3, Some(Usd(600)));
+    let out = running.clone().over(ended(TaskEnd::OutOfMoney));
+    let Stage::Running(task) = &out.task("1").stage else { panic!("it continues") };
+    assert_eq!(task.money, Some(Usd(1_000)), "the rest, and no more");
+    let over = running.over(ended(TaskEnd::Stopped(Stop::Stuck)));
+    assert_eq!((over.state.spent, over.state.slice()), (None, Some(Usd(400))));
+}
+
+#[test]
 fn a_loop_without_money_waits_until_there_is_some() {
     let tasks: [(&str, &[&str]); 2] = [("1", &[]), ("2", &[])];
     let plan = Plan::of(&tasks, |spec| (spec.jobs, spec.limits.max_cost) = (2, Some(Usd(1_000))));

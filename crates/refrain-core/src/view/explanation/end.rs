@@ -148,15 +148,16 @@ fn failing(state: &LoopState) -> Option<String> {
 
 /// The cap that is used up, or would be.
 fn budget(state: &LoopState) -> String {
-    let (tokens, money) = (state.spent.tokens.counted(), state.spent.cost.unwrap_or_default());
+    let (tokens, money) = (state.spent.tokens.counted(), state.counted().cost.unwrap_or_default());
     let used = sum(&format!("{tokens}"), state.spent.at_least);
-    let cost = sum(&format!("{money}"), state.spent.cost_at_least);
+    let assumed = state.assumed.assumed_part();
+    let cost = sum(&format!("{money}"), state.spent.cost_at_least && assumed.is_empty());
     let more = "; another iteration like the last could pass the cap";
     match (state.limits.max_cost, state.limits.max_tokens) {
-        (Some(cap), _) if money >= cap => format!("{cost} of {cap} spent"),
+        (Some(cap), _) if money >= cap => format!("{cost} of {cap} spent{assumed}"),
         (_, Some(cap)) if tokens >= cap => format!("{used} of {cap} tokens used"),
         (Some(cap), _) if money.0.saturating_add(state.likely_use().cost.unwrap_or_default().0) > cap.0 => {
-            format!("{cost} of {cap} spent{more}")
+            format!("{cost} of {cap} spent{assumed}{more}")
         }
         (_, Some(cap)) => format!("{used} of {cap} tokens used{more}"),
         (_, None) => "nothing is left".to_owned(),

@@ -5,7 +5,7 @@ use crate::LoopId;
 use crate::machine::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskEdit, TaskState};
 use crate::view::explanation::{asked_by, by_person, gone, more_money, tell_task};
-use crate::view::{StatusWord, sum};
+use crate::view::{RUNNER, StatusWord, sum};
 
 /// How many tasks are named in a line.
 const NAMED: usize = 5;
@@ -53,13 +53,14 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
             format!("{}; {} not done", by.sentence(), tasks(all - landed.min(all)))
         }
         Some(PlanEnd::BudgetExceeded) => {
-            let (spent, cap) = (state.spent.unwrap_or_default(), state.limits.max_cost.unwrap_or_default());
-            let spent = sum(&spent.to_string(), state.spent_at_least);
-            format!("{spent} of {cap} spent, and {} not done", tasks(all - landed.min(all)))
+            let (spent, cap) = (state.counted(), state.limits.max_cost.unwrap_or_default());
+            let assumed = state.assumed.assumed_part();
+            let spent = sum(&spent.to_string(), state.spent_at_least && assumed.is_empty());
+            format!("{spent} of {cap} spent{assumed}, and {} not done", tasks(all - landed.min(all)))
         }
         Some(PlanEnd::Blocked) => blocked(state),
         None if word == StatusWord::Crashed => {
-            gone("its runner", state.updated_at, state.running().next().is_some())
+            gone(RUNNER, state.updated_at, state.running().next().is_some())
         }
         None => at_work(state, all),
     }

@@ -99,6 +99,9 @@ pub struct PlanStatus {
     pub wave_commits: Vec<WaveCommit>,
     /// What has landed and is not on its branch; null where the branch has all of it.
     pub behind: Option<Behind>,
+    /// Complete waves that its branch no longer has, as it was moved; only told once the plan has stopped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<WaveCommit>,
     /// Branches with what its tasks left and has not landed; only told once it has stopped.
     pub branches: Vec<String>,
     /// What its tasks left in worktrees of the pool and in no commit; only told once it has stopped.
@@ -249,6 +252,7 @@ pub fn status(
         blocked: state.tasks.iter().filter_map(|task| parts::blocked(state, task)).collect(),
         wave_commits: parts::wave_commits(state),
         behind: unmerged::of(state),
+        missing: Vec::new(),
         branches: Vec::new(),
         uncommitted: Vec::new(),
         estimate: estimate::of(state, alive != Some(false), now),
@@ -293,6 +297,13 @@ impl PlanStatus {
     #[must_use]
     pub fn of_stopped_runner(mut self) -> Self {
         super::say_stopped(self.runner.as_mut(), &mut self.reason, &mut self.needs);
+        self
+    }
+
+    /// The same of a plan whose runner, if it is gone, stopped by this error.
+    #[must_use]
+    pub fn of_failed_runner(mut self, error: &str) -> Self {
+        super::say_failed(error, &mut self.reason, &mut self.needs);
         self
     }
 

@@ -27,6 +27,8 @@ pub struct ReportFacts {
     pub journal: JournalMark,
     /// Whether the loop's runner lives; none if that cannot be known.
     pub runner: Option<bool>,
+    /// The error that it stopped by, if it is known.
+    pub runner_error: Option<String>,
     /// The tree of the commit that the loop began at.
     pub base_tree: Option<Oid>,
     /// The files that differ between the base and the loop's work.
@@ -78,7 +80,10 @@ pub fn is_open(state: &LoopState) -> bool {
 }
 
 pub fn make(state: &LoopState, trail: Trail, found: ReportFacts) -> Report {
-    let status = view::status(state, Alive { runner: found.runner, ..Alive::default() });
+    let mut status = view::status(state, Alive { runner: found.runner, ..Alive::default() });
+    if let Some(error) = &found.runner_error {
+        status = status.of_failed_runner(error);
+    }
     let seal =
         |path: &str| found.evidence.iter().find(|file| file.path == path).map(|file| file.seal.clone());
     let log = |place: usize| {

@@ -69,9 +69,11 @@ impl Drive<'_> {
 
     fn live(&self, now: Timestamp) -> Live {
         let Some(flight) = &self.flight else { return Live::default() };
+        let started = now.checked_sub(flight.meter.age()).ok();
         let last_output = flight.meter.last_output().and_then(|ago| now.checked_sub(ago).ok());
         let allowance = self.reservation.as_ref().and_then(BudgetReservation::allowance);
         Live {
+            started,
             last_output,
             output_lost: flight.output_lost,
             used: flight.used,

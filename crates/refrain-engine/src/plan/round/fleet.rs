@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use refrain_core::agent::Usd;
 use refrain_core::event::Urgency;
 use refrain_core::git::{Checkout, CommitWhen, Oid};
-use refrain_core::r#loop::{Grant, TakeOverRefusal};
+use refrain_core::r#loop::TakeOverRefusal;
 use refrain_core::plan::{RemoteFault, TaskEnded, look_again};
 use refrain_core::{LoopId, LoopState};
 use refrain_store::journal;
@@ -296,7 +296,6 @@ impl Round {
     fn begin_away(&self, remote: &str) -> Result<BeginOfRound, EngineError> {
         let (id, service) = (&self.running.id, &self.service);
         let dir = self.landing.loop_dir(id);
-        let grant = Grant { max_cost: self.running.money, ..Grant::default() };
         if !dir.exists() {
             let repository = self.landing.repository(None)?;
             let begin = self.begin(&repository)?;
@@ -310,6 +309,7 @@ impl Round {
         }
         if !journal::has_left(&dir) {
             let state: LoopState = journal::read_believed(&dir, &self.host.signing())?;
+            let grant = self.grant(&state);
             return Ok(match self.goes_on(&state) && state.resume(&grant).is_ok() {
                 true => BeginOfRound::Leaves(Box::new(service.resume(id, &grant, false)?)),
                 false => BeginOfRound::Over(Box::new(state)),
@@ -327,7 +327,7 @@ impl Round {
         let (state, _) = self.look(None)?;
         Ok(match state.ended.is_some() {
             false => BeginOfRound::Away(self.away(None)?),
-            true if self.goes_on(&state) && state.resume(&grant).is_ok() => {
+            true if self.goes_on(&state) && state.resume(&self.grant(&state)).is_ok() => {
                 BeginOfRound::Away(self.away(Some(state.seq))?)
             }
             true => BeginOfRound::Over(Box::new(state)),

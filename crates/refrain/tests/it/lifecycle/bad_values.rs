@@ -1,7 +1,9 @@
 //! Each verb with a bad value, in a project with a loop that has ended: exit code 2, a line that names the value and what
 //! is accepted, and nothing is touched. `tick` and `hook` have exit codes of their own.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use testkit::write;
@@ -260,6 +262,26 @@ fn verbs_with_codes_of_their_own_refuse_bad_values_too() {
         assert!(run.stderr.contains(says), "{words:?}: {}", run.stderr);
         assert!(sandbox.snapshot() == before, "{words:?} touched something");
     }
+}
+
+#[test]
+fn an_argument_that_is_not_utf8_is_refused() {
+    let sandbox = sandbox();
+    let before = sandbox.snapshot();
+    let word = OsStr::from_bytes(b"a\xff");
+    for (words, code) in [
+        (["steer", "job"].as_slice(), 2),
+        (&["start", "--command", "true"], 2),
+        (&["-C"], 2),
+        (&["plan", "run"], 2),
+        (&["hook"], 0),
+    ] {
+        let run = sandbox.command(words).arg(word).run().with_code(code);
+        let says =
+            if code == 2 { "refrain: \"a\\xFF\" is not UTF-8; accepted: arguments in UTF-8\n" } else { "" };
+        assert_eq!(run.stderr, says, "{words:?}");
+    }
+    assert!(sandbox.snapshot() == before, "something was touched");
 }
 
 #[test]

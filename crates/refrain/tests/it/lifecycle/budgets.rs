@@ -210,6 +210,23 @@ fn the_reservation_of_a_killed_runner_is_returned_and_its_cost_counts_once() {
 }
 
 #[test]
+fn a_result_that_the_next_runner_adopts_settles_what_was_reserved_for_it() {
+    let sandbox = sandbox();
+    configure(&sandbox, "[budget]\nmax-cost-per-day = 10\n");
+    let last = r#"echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"session_id":"s","result":"<promise>COMPLETE</promise>","total_cost_usd":0.25,"usage":{"input_tokens":9,"output_tokens":5},"terminal_reason":"completed"}'"#;
+    let agent = sandbox
+        .agent("claude", &format!("cat > /dev/null\n{last}\necho x > $NOTES/said\nread -r _ < $GATES/never"));
+    let _never = sandbox.gate("never");
+    let killed = sandbox.spawn(&["start", "--command", &agent, "--name", "killed", "p"]);
+    sandbox.wait_for_note("said");
+    wait_for_cap(&sandbox, 0.0, 5.0);
+    killed.kill();
+    sandbox.refrain(&["resume", "killed"]).with_code(0);
+    assert_eq!(sandbox.status("killed")["started"], 1);
+    assert_eq!(cap(&sandbox), (json!(0.25), json!(0.0)));
+}
+
+#[test]
 fn a_damaged_ledger_keeps_loops_under_a_cap_from_spending_and_is_left_as_it_is() {
     let sandbox = sandbox();
     let agent = opencode(&sandbox, "says '<promise>COMPLETE</promise>'");
@@ -229,6 +246,35 @@ fn a_damaged_ledger_keeps_loops_under_a_cap_from_spending_and_is_left_as_it_is()
     std::fs::remove_file(&ledger).unwrap();
     sandbox.refrain(&["resume", "capped"]).with_code(0);
     assert_eq!(cap(&sandbox), (json!(0.25), json!(0.0)));
+}
+
+#[test]
+fn the_error_of_a_detached_runner_is_what_status_and_report_say() {
+    let sandbox = sandbox();
+    let agent = opencode(&sandbox, "says '<promise>COMPLETE</promise>'");
+    let ledger = sandbox.root().join("home/state/refrain/limits/budget.json");
+    std::fs::create_dir_all(ledger.parent().unwrap()).unwrap();
+    write(&ledger, "{\"version\":1");
+    configure(&sandbox, "[budget]\nproject-max-cost = 10\n");
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--detach", "p"]).with_code(0);
+    sandbox.wait_for_status("job", "crashed");
+    let status = sandbox.status("job");
+    let reason = status["reason"].as_str().unwrap();
+    let said =
+        format!("its runner stopped by an error: {} does not say what loops spent: ", ledger.display());
+    assert!(reason.starts_with(&said) && reason.contains("; its last record is of "), "{reason}");
+    assert_eq!(status["needs"], "remove the cause, then refrain resume job");
+    let listed = sandbox.refrain(&["list", "--json"]).with_code(0).json();
+    assert_eq!(listed[0]["reason"], status["reason"]);
+    let report = sandbox.refrain(&["report", "job", "--json"]).with_code(0);
+    assert_eq!(report.json()["reason"], status["reason"]);
+    write(&sandbox.root().join("report.json"), &report.stdout);
+    let given = sandbox.root().join("report.json");
+    sandbox.refrain(&["verify", "job", "--report", given.to_str().unwrap()]).with_code(0);
+
+    std::fs::remove_file(&ledger).unwrap();
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+    assert_eq!(sandbox.status("job")["needs"], Value::Null);
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Requests to a loop: pause, cancel, steer; to a running one, a waiting one, an ended one.
 
+use refrain_core::r#loop::Grant;
+use refrain_engine::{EngineError, Host, Service};
 use serde_json::json;
 use testkit::{Gate, Sandbox, Session};
 
+use crate::commits::hosted;
 use crate::{CLAIM, sandbox};
 
 /// A loop whose every iteration waits at a gate, and claims in its third; it is waiting in its first now.
@@ -15,6 +18,37 @@ fn running(sandbox: &Sandbox, id: &str) -> (Gate, Session) {
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", id, "--prompt", "Go."]);
     sandbox.wait_for_note(id);
     (gate, session)
+}
+
+/// As when `pause` or another `resume` comes between the two processes of `resume --detach`.
+#[test]
+fn a_detached_runner_that_comes_too_late_leaves_the_loop_as_it_is() {
+    let sandbox = sandbox();
+    let (gate, session) = running(&sandbox, "job");
+    let host = hosted::host(&sandbox);
+    sandbox.refrain(&["pause", "job"]).with_code(0);
+    gate.let_one_pass();
+    session.wait().with_code(16);
+    let before = sandbox.journal("job");
+    sandbox.refrain(&["drive", "job"]).with_code(16);
+    assert_eq!(sandbox.journal("job"), before);
+
+    let other = format!(
+        "cd {}; mkfifo ../ready; {} drive job > ../ready & read -r _ < ../ready; exit 1",
+        sandbox.project().display(),
+        env!("CARGO_BIN_EXE_refrain")
+    );
+    let program = sandbox.agent("late", &other).into();
+    let host = Host { program, ..host };
+    let project = camino::Utf8PathBuf::from_path_buf(sandbox.project()).unwrap();
+    let service = Service::open(&project, host).unwrap();
+    let id = "job".parse().unwrap();
+    let runner = service.resume(&id, &Grant::default(), false).unwrap();
+    let refused = service.detach(runner, &[]).unwrap_err();
+    assert!(matches!(&refused, EngineError::Driven { pid: Some(_), .. }), "{refused}");
+    gate.let_one_pass();
+    gate.let_one_pass();
+    sandbox.wait_for_status("job", "completed");
 }
 
 #[test]

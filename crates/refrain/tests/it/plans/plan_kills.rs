@@ -137,3 +137,26 @@ fn a_plan_killed_at_any_call_of_git_is_resumed() {
         }
     }
 }
+
+/// An agent that reports its cost only at its end.
+#[test]
+fn a_plan_whose_runner_is_killed_spends_no_more_than_its_cap() {
+    let sandbox = sandbox();
+    fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
+    write(&sandbox.project().join(".scud/tasks/x.json"), TASKS);
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "-qm", "Plan"]);
+    let agent = sandbox.agent(
+        "claude",
+        "cat > /dev/null\necho $REFRAIN_ATTEMPT >> $NOTES/started\nread -r _ < $GATES/never",
+    );
+    let _never = sandbox.gate("never");
+    let run = ["plan", "run", "--tag", "x", "--name", "x", "--jobs", "2", "--verify", "true"];
+    let session = sandbox.spawn(&[&run[..], &["--command", &agent, "--max-cost", "1"]].concat());
+    let both = || (sandbox.note("started").lines().count() == 2).then_some(());
+    testkit::eventually("both tasks are worked on", both);
+    session.kill();
+    sandbox.refrain(&["plan", "resume", "x"]).with_code(11);
+    assert_eq!(sandbox.note("started"), "1\n1\n", "no second attempt is paid for");
+    sandbox.refrain(&["plan", "resume", "x"]).with_code(17);
+}

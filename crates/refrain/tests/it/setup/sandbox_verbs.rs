@@ -182,6 +182,19 @@ fn what_a_killed_sandbox_left_is_removed(#[case] verb: &[&str]) {
 }
 
 #[test]
+fn a_loop_whose_worktree_is_gone_is_resumed_in_its_sandbox() {
+    let Some(sandbox) = sandbox() else { return };
+    let more = ["--worktree", "--git-workflow", "commit"];
+    start(&sandbox, "echo x >> work\ntest -z \"$HTTPS_PROXY\" || echo x >> $NOTES/confined", &more)
+        .with_code(10);
+    let worktree = sandbox.status("job")["worktree"].as_str().unwrap().to_owned();
+    fs::remove_dir_all(worktree).unwrap();
+    let run = sandbox.refrain(&["resume", "job", "--max-iterations", "2"]).with_code(10);
+    assert!(run.stderr.contains("is made anew from its branch"), "{}", run.stderr);
+    assert_eq!(sandbox.note("confined").lines().count(), 2);
+}
+
+#[test]
 fn a_worktree_that_the_user_adds_meanwhile_is_protected_and_stays() {
     let Some(sandbox) = sandbox() else { return };
     let script = format!(

@@ -101,6 +101,22 @@ fn output_from_before_the_agent_started_is_ignored() {
     assert_eq!(journal.next(), Step::Await { until: Some(time(8_000)) });
 }
 
+#[rstest]
+#[case::back(-3_600_000)]
+#[case::ahead(3_600_000)]
+fn a_clock_that_is_set_moves_no_limit_of_an_attempt(#[case] shift: i64) {
+    let limits = set([None, Some(5_000), Some(4_000)]);
+    let mut journal = Journal::limited(limits).starts().after_ms(1_000).then(spawned());
+    journal.live.started = Some(time(shift));
+    journal.now = 3_000 + shift;
+    assert_eq!(journal.next(), Step::Await { until: Some(time(5_000 + shift)) });
+    journal.now = 5_000 + shift;
+    assert_eq!(journal.next(), Step::Stop(StopReason::Silence));
+    journal.live.last_output = Some(time(4_500 + shift));
+    journal.now = 6_000 + shift;
+    assert_eq!(journal.next(), Step::Stop(StopReason::TimeLimit));
+}
+
 #[test]
 fn output_moves_no_other_limit() {
     let mut journal = Journal::limited(set([Some(9_000), Some(5_000), None])).spawns();

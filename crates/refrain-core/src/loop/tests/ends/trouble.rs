@@ -7,7 +7,9 @@ use crate::agent::{AgentReport, Fault, FaultKind, Scope, Until, Usage, Usd};
 use crate::event::{
     Ask, AttemptFinished, BlockReason, End, Event, Exit, StopReason, Urgency, Wait, WaitKind,
 };
-use crate::r#loop::tests::journal::{Journal, failing, finished, grant, id, reporting, spec, time, tokens};
+use crate::r#loop::tests::journal::{
+    Journal, failing, finished, grant, id, reporting, spec, stop, time, tokens,
+};
 use crate::r#loop::{ChildId, Grant, LoopState, Outcome, Phase, Step};
 use crate::machine::Refusal;
 use crate::price::Price;
@@ -343,15 +345,71 @@ fn a_cap_on_money_is_not_kept_by_agents_that_are_cut_off_again_and_again() {
     };
     let blocked = Step::Finish(End::Blocked { why: BlockReason::CostUnknown });
     let of = |max_cost| capped(AgentKind::Claude, |limits| limits.max_cost = max_cost);
-    let once = of(Some(Usd(1_000))).spawns().ends(cut());
+    let cap = Some(Usd(100_000_000_000));
+    let once = of(cap).spawns().ends(cut());
     assert_eq!(once.next(), Step::BeginIteration { iteration: 2 });
     assert_eq!(once.obey().spawns().ends(cut()).next(), blocked);
     let told = reporting(|report| report.cost = Some((Scope::Session, Usd(5))));
-    let journal = of(Some(Usd(1_000))).spawns().ends(cut()).obey().spawns().ends(told);
+    let journal = of(cap).spawns().ends(cut()).obey().spawns().ends(told);
     let journal = journal.obey().spawns().ends(cut());
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 4 });
     let uncapped = of(None).spawns().ends(cut()).obey().spawns().ends(cut());
     assert_eq!(uncapped.next(), Step::BeginIteration { iteration: 3 });
+}
+
+const DOLLAR: u64 = 1_000_000_000;
+
+/// A loop of Claude Code with a cap of so many dollars, whose first iteration cost $0.90, and whose second is at work.
+fn at_work(dollars: u64) -> Journal {
+    let told = reporting(|report| report.cost = Some((Scope::Attempt, Usd(900_000_000))));
+    capped(AgentKind::Claude, |limits| limits.max_cost = Some(Usd(dollars * DOLLAR)))
+        .spawns()
+        .ends(told)
+        .spawns()
+}
+
+fn cut_off(exit: Exit) -> AttemptFinished {
+    let report = |report: &mut AgentReport| {
+        (report.tokens, report.is_final) = (Some((Scope::Attempt, tokens(5, 5))), false);
+    };
+    AttemptFinished { exit, ..reporting(report) }
+}
+
+fn interrupted() -> Journal {
+    let journal = at_work(8).asks(Ask::Pause(Urgency::Now)).then(stop(StopReason::Interrupt));
+    journal.ends(cut_off(Exit::Signal(2))).obey().resumes().taken_over()
+}
+
+#[rstest]
+#[case::lost_with_its_runner(at_work(8).taken_over(), at_work(5).taken_over())]
+#[case::interrupted(interrupted(), at_work(5).then(stop(StopReason::Interrupt)).ends(cut_off(Exit::Signal(2))))]
+#[case::killed(at_work(8).ends(cut_off(Exit::Signal(9))), at_work(5).ends(cut_off(Exit::Signal(9))))]
+fn a_cap_on_money_counts_what_would_be_reserved_for_an_agent_that_was_cut_off(
+    #[case] roomy: Journal,
+    #[case] tight: Journal,
+) {
+    assert_eq!(roomy.state.budget(), Some(Usd(8 * DOLLAR - 900_000_000 - 5 * DOLLAR)));
+    assert!(!matches!(roomy.next(), Step::Finish(_)));
+    assert_eq!(roomy.state.spent.cost, Some(Usd(900_000_000)), "what it cost is what was said");
+    assert_eq!(tight.next(), Step::Finish(End::BudgetExceeded { by: None }));
+    let tight = tight.obey();
+    let reason = crate::view::status(&tight.state, crate::view::Alive::NO_RUNNER).reason;
+    let assumed = "$5.00 of $5.00 spent ($4.10 of it assumed for agents that did not report their cost)";
+    assert!(reason.starts_with(assumed), "{reason}");
+    let refusal = tight.state.resume(&Grant::default()).unwrap_err().to_string();
+    assert!(refusal.contains("$5.00 of $5.00 ($4.10 of it assumed"), "{refusal}");
+    assert!(refusal.ends_with("--max-cost 10.00"), "{refusal}");
+}
+
+#[test]
+fn an_agent_that_did_not_work_costs_nothing() {
+    let failed = fault(FaultKind::Overloaded, None);
+    for journal in [at_work(5).after_ms(9_000).ends(failed), at_work(5).exits(Exit::Code(1))] {
+        assert_eq!(journal.state.budget(), Some(Usd(4_100_000_000)));
+    }
+    let unstarted =
+        capped(AgentKind::Claude, |limits| limits.max_cost = Some(Usd(DOLLAR))).starts().taken_over();
+    assert_eq!(unstarted.state.budget(), Some(Usd(DOLLAR)));
 }
 
 /// Tokens for a thousandth of a dollar each million in, a hundredth out: one token in costs one billionth.

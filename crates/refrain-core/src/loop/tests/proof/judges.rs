@@ -32,7 +32,8 @@ fn reviewed(worker: AgentKind, reviewer: AgentKind) -> Journal {
 fn criticising() -> Journal {
     let mut spec = spec();
     spec.agent.kind = AgentKind::Claude;
-    spec.limits.max_cost = Some(Usd(1_000));
+    // Room for what is assumed of critics that were cut off.
+    spec.limits.max_cost = Some(Usd(100_000_000_000));
     let critic = spec.agent.clone();
     spec.critique = Some(CritiqueSpec { every: 1, critic, timeout: Millis(1_000) });
     Journal::of(spec).taken_over()
@@ -76,6 +77,7 @@ fn a_cut_off_critic_does_not_delay_the_loop(#[case] report: Option<AgentReport>)
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
     assert_eq!(journal.state.costs, [Some(Usd(10)), None]);
     assert!(journal.state.spent.at_least);
+    assert_eq!(journal.state.assumed, Usd(5_000_000_000), "as much as is reserved for one");
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn report(journal: &Journal) -> Report {
         refrain: "0.2.0".into(),
         journal: JournalMark { records: journal.state.seq, hash: "ab".into() },
         runner: Some(true),
+        runner_error: None,
         base_tree: None,
         files: None,
         evidence: files.collect(),
