@@ -15,8 +15,7 @@ use super::cure::Diagnosis;
 use crate::{Service, SlackTokens, Telemetry, chain};
 
 /// What to do about a file that cannot be used.
-const MEND: &str =
-    "correct it: until then a loop starts only if an option replaces what is wrong; refrain docs configuration says what is accepted";
+const MEND: &str = "correct it: until then a loop starts only if an option replaces what is wrong; refrain docs configuration says what is accepted";
 
 /// `variables` as for [`Service::settings`].
 pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
