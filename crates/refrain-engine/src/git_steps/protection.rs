@@ -66,7 +66,9 @@ impl Job {
         if !self.state.spec.clean_checkout {
             let first = self.state.attempts.first().map(|attempt| attempt.started_at.as_duration());
             let since = first.map(SignedDuration::unsigned_abs);
-            let request = ExactnessRequest { entries: &entries, since, omitted, cancel: Some(&self.cancel) };
+            let dirty = self.state.git.base.as_ref().map_or(&[][..], |base| &base.dirty);
+            let cancel = Some(&self.cancel);
+            let request = ExactnessRequest { entries: &entries, since, omitted, dirty, cancel };
             touched.extend(repository.unlike_checkout(request)?.into_iter().map(ProtectionBreach::Unlike));
         }
         for also in self.touched_by_gates(repository)? {

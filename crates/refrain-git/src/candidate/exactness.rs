@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use refrain_core::git::{Oid, OmittedPath, RepoPath};
+use refrain_core::git::{Dirty, Oid, OmittedPath, RepoPath};
 
 use crate::Cancel;
 use crate::candidate::integrity::{Entry, checked_out, differing, entries, list};
@@ -36,8 +36,10 @@ pub struct ExactnessRequest<'a> {
     pub entries: &'a NewEntries,
     /// And all of that tree that were written since this time, after 1970.
     pub since: Option<Duration>,
-    /// But not these, which are not in the tree as they are.
+    /// But not these, which are not in the tree as they are,
     pub omitted: &'a [OmittedPath],
+    /// nor these, which the user had changed before.
+    pub dirty: &'a [Dirty],
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -48,9 +50,11 @@ impl Repository {
     pub fn unlike_checkout(&self, request: ExactnessRequest<'_>) -> Result<Vec<RepoPath>, GitError> {
         let (git, tree) = (self.git().until(request.cancel), &request.entries.tree);
         let printed = git.output(list(tree), &[])?;
-        let omitted: BTreeSet<_> = request.omitted.iter().map(|omitted| omitted.path.to_bytes()).collect();
+        let omitted = request.omitted.iter().map(|omitted| &omitted.path);
+        let others = omitted.chain(request.dirty.iter().map(|dirty| &dirty.path));
+        let others: BTreeSet<_> = others.map(RepoPath::to_bytes).collect();
         let mut files = entries(&printed, "ls-tree")?;
-        files.retain(|entry| entry.mode.starts_with(b"100") && !omitted.contains(entry.path));
+        files.retain(|entry| entry.mode.starts_with(b"100") && !others.contains(entry.path));
         let mut converted = self.converted(&files, request)?;
         let has_attributes = request.entries.has_attributes()?;
         if converted.is_empty() && !has_attributes {

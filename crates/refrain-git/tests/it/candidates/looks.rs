@@ -110,7 +110,7 @@ fn a_change_that_git_does_not_see_is_no_part_of_a_claim() {
         return;
     }
     let entries = repository.new_entries(base.head.as_ref(), &told).unwrap();
-    let request = ExactnessRequest { entries: &entries, since: None, omitted: &[], cancel: None };
+    let request = ExactnessRequest { entries: &entries, since: None, omitted: &[], dirty: &[], cancel: None };
     let unlike = repository.unlike_checkout(request).unwrap();
     assert_eq!(unlike.iter().map(ToString::to_string).collect::<Vec<_>>(), ["src/a.rs"]);
 }

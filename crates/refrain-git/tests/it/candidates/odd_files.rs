@@ -342,7 +342,7 @@ fn a_file_whose_checkout_is_large_is_compared_with_it() {
     let repository = place.repository();
     let tree = place.git(&["write-tree"]).parse().unwrap();
     let entries = repository.new_entries(None, &tree).unwrap();
-    let request = ExactnessRequest { entries: &entries, since: None, omitted: &[], cancel: None };
+    let request = ExactnessRequest { entries: &entries, since: None, omitted: &[], dirty: &[], cancel: None };
     let unlike = repository.unlike_checkout(request).unwrap();
     let unlike: Vec<_> = unlike.iter().map(ToString::to_string).collect();
     assert_eq!(unlike, [".gitattributes", "f"], "one of them has another content than the tree has");
