@@ -18,8 +18,7 @@ use refrain_files::read_regular;
 use crate::Cancel;
 use crate::candidate::walk::{ProtectedFile, RULES, Walk, ignored, rules_elsewhere};
 use crate::error::{GitError, OnPath};
-use crate::plumbing::disk::quoted;
-use crate::plumbing::git::Git;
+use crate::plumbing::git::{Git, quoted};
 use crate::repository::Repository;
 use crate::worktree::clean::PreparedCheckout;
 

@@ -79,16 +79,3 @@ impl ScratchFolder {
         &self.path
     }
 }
-
-/// A path as git reads it in double quotes.
-pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
-    let mut quoted = vec![b'"'];
-    for byte in path {
-        match byte {
-            b'"' | b'\\' | 0..=31 | 127 => quoted.extend(format!("\\{byte:03o}").into_bytes()),
-            byte => quoted.push(*byte),
-        }
-    }
-    quoted.push(b'"');
-    quoted
-}

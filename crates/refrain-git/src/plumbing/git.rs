@@ -15,7 +15,6 @@ use refrain_proc::tool::{Cancel, FileLimits, Sweeper, Tool, ToolOutput, loader};
 
 use crate::error::GitError;
 use crate::plumbing::blocking_file;
-use crate::plumbing::disk::quoted;
 use crate::plumbing::overrides::Overrides;
 use refrain_forge::FROM_FILE;
 
@@ -172,11 +171,11 @@ pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsS
 }
 
 /// A program, and the folder of the others that the environment names.
-type Asked = (PathBuf, Option<OsString>);
+type ProgramKey = (PathBuf, Option<OsString>);
 
 /// The programs that git consists of; none if it needs others, as a script does.
 fn own_programs(env: &[(OsString, OsString)], program: Option<&Path>) -> Option<Vec<PathBuf>> {
-    static KNOWN: Mutex<BTreeMap<Asked, Option<Vec<PathBuf>>>> = Mutex::new(BTreeMap::new());
+    static KNOWN: Mutex<BTreeMap<ProgramKey, Option<Vec<PathBuf>>>> = Mutex::new(BTreeMap::new());
     let program = program.map(Path::to_owned).or_else(|| in_path("git", env))?.canonicalize().ok()?;
     let set = env.iter().rev().find(|(name, _)| name == "GIT_EXEC_PATH").map(|(_, path)| path.clone());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -508,6 +507,19 @@ pub(crate) fn program(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Optio
 pub(crate) fn path_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Option<OsString> {
     let (outside, is_all) = folders_outside(env, dirs);
     if is_all { None } else { std::env::join_paths(outside).ok() }
+}
+
+/// A path as git reads it in double quotes.
+pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'"'];
+    for byte in path {
+        match byte {
+            b'"' | b'\\' | 0..=31 | 127 => quoted.extend(format!("\\{byte:03o}").into_bytes()),
+            byte => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'"');
+    quoted
 }
 
 /// The variables that pass these settings to git (git(1), `GIT_CONFIG_COUNT`), before those that are already in the
