@@ -70,12 +70,13 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
             Unit::Count,
         ),
         // Before the first iteration: whether this is a repository; earlier changes, which no failure branch may take
-        // for the loop's own; the programs that git is configured to run, which are pinned; and the list of files, so
-        // that work on them is seen. The list once more after each attempt.
+        // for the loop's own; the programs that git is configured to run, which are pinned; where git's own programs are,
+        // as it is let run no others; and the list of files, so that work on them is seen. The list once more after each
+        // attempt.
         Row::limit(
             SUBJECT,
             "git processes, in the whole loop",
-            4.0 + f64::from(long),
+            5.0 + f64::from(long),
             ours.1.git as f64,
             Unit::Count,
         ),
