@@ -194,7 +194,8 @@ pub enum GitError {
     OtherAttributes(Utf8PathBuf),
     /// A file of the work that git would run while it writes the others.
     #[error(
-        "{path} is changed, and your git runs it as {setting}; look at it, then merge the branch with git"
+        "{path} is changed, and your git runs it, or a file in its folder, as {setting}; look at it, then merge the branch \
+         with git"
     )]
     ChangedProgram { path: RepoPath, setting: String },
     /// A file of a git folder on which git would block.
