@@ -64,6 +64,12 @@ impl FileLimits {
     }
 }
 
+/// Whether this kernel can hold a process to limits.
+#[cfg(test)]
+pub(super) fn is_supported() -> bool {
+    ruleset(AccessFs::Execute.into()).is_ok()
+}
+
 fn ruleset(accesses: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
     Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(accesses)?.create()
 }
