@@ -208,15 +208,30 @@ pub(crate) trait Guard: std::fmt::Debug + Sync {
     fn git_folders(&self) -> [&Utf8Path; 2];
 }
 
+/// The folders in which git finds objects, and to the first of which it adds new ones.
+#[derive(Clone, Copy, Debug)]
+enum ObjectPlace<'a> {
+    /// This one only; a file lists the commits without history in it.
+    Alone { folder: &'a Utf8Path, shallow: &'a Utf8Path },
+    /// This one, and that of the repository.
+    Apart { folder: &'a Utf8Path, others: &'a Utf8Path },
+}
+
+impl<'a> ObjectPlace<'a> {
+    fn folder(self) -> &'a Utf8Path {
+        match self {
+            Self::Alone { folder, .. } | Self::Apart { folder, .. } => folder,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Git<'a> {
     dir: &'a Utf8Path,
     env: &'a [(OsString, OsString)],
     index: Option<&'a Utf8Path>,
-    /// The folder of objects, if it is not the repository's, and the file that lists the commits without history in it.
-    objects: Option<(&'a Utf8Path, &'a Utf8Path)>,
-    /// The folder that new objects go to, and that of the repository's.
-    new_objects: Option<(&'a Utf8Path, &'a Utf8Path)>,
+    /// None if they are in the repository.
+    objects: Option<ObjectPlace<'a>>,
     /// The git folder to use for a folder without a `.git` of its own.
     git_dir: Option<&'a Utf8Path>,
     cancel: Option<&'a Cancel>,
@@ -244,7 +259,6 @@ impl<'a> Git<'a> {
             env,
             index: None,
             objects: None,
-            new_objects: None,
             git_dir: None,
             limit: None,
             cancel: None,
@@ -309,12 +323,12 @@ impl<'a> Git<'a> {
 
     /// The same with the objects in this folder alone, and a file that lists the commits without history.
     pub(crate) fn with_objects(self, folder: &'a Utf8Path, shallow: &'a Utf8Path) -> Self {
-        Self { objects: Some((folder, shallow)), new_objects: None, ..self }
+        Self { objects: Some(ObjectPlace::Alone { folder, shallow }), ..self }
     }
 
-    /// The same, with a folder for new objects, and that of the repository's.
+    /// The same, with a folder for new objects, if there is one, beside that of the repository.
     pub(crate) fn with_new_objects(self, folders: Option<(&'a Utf8Path, &'a Utf8Path)>) -> Self {
-        Self { new_objects: folders, ..self }
+        Self { objects: folders.map(|(folder, others)| ObjectPlace::Apart { folder, others }), ..self }
     }
 
     /// The same for commits with this author; the user's own identity if none.
@@ -384,9 +398,8 @@ impl<'a> Git<'a> {
             // A git before 2.45 ignores the other variable.
             tool = tool.with("GIT_ALLOW_PROTOCOL", "none");
         }
-        let is_filtering = is_one_of(FILTERING) || args.iter().any(|arg| arg == "--filters");
         let runs_programs = (runs_hooks && overrides.has_programs)
-            || (overrides.has_filters && is_filtering)
+            || (overrides.has_filters && (is_one_of(FILTERING) || args.iter().any(|arg| arg == "--filters")))
             || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
         let is_look = args.iter().any(|word| LOOKING.iter().any(|look| word == look));
@@ -398,9 +411,8 @@ impl<'a> Git<'a> {
         let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs_programs);
         // A push needs the user's logins, and a signature the user's keys: neither runs what an agent can change.
         let is_confined = !is_one_of(TALKING) && command_of(&args) != Some("commit-tree");
-        let runs_programs =
-            runs_programs || overrides.fetches && !overrides.variables.contains(&NO_LAZY_FETCH);
-        let limits = if runs_programs {
+        let fetches = overrides.fetches && !overrides.variables.contains(&NO_LAZY_FETCH);
+        let limits = if runs_programs || fetches {
             None
         } else {
             self.file_limits(&args, program.as_deref(), overrides.link_targets)
@@ -413,19 +425,20 @@ impl<'a> Git<'a> {
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }
-        let (objects, shallow) = self.objects.unzip();
-        // A sandbox reads only what the agent reads, and does not write that folder: there git runs filters.
-        let is_of_sandbox = overrides.has_filters
-            && is_filtering
-            && self.guard.and_then(Guard::sweeper).is_some_and(|sweeper| sweeper.confinement.is_some());
-        let (new, old) = self.new_objects.filter(|_| !is_of_sandbox).unzip();
-        if let Some(old) = old {
-            let old = OsString::from_vec(quoted(old.as_str().as_bytes()));
-            tool = tool.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", old);
-        }
+        // A sandbox reads only what the agent reads, and does not write another folder.
+        let is_in_sandbox = is_confined && sweeper.is_some_and(|sweeper| sweeper.confinement.is_some());
+        let (objects, shallow) = match self.objects {
+            Some(ObjectPlace::Alone { folder, shallow }) => (Some(folder), Some(shallow)),
+            Some(ObjectPlace::Apart { folder, others }) if !is_in_sandbox => {
+                let others = OsString::from_vec(quoted(others.as_str().as_bytes()));
+                tool = tool.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", others);
+                (Some(folder), None)
+            }
+            Some(ObjectPlace::Apart { .. }) | None => (None, None),
+        };
         let of_this_run = [
             ("GIT_INDEX_FILE", self.index),
-            ("GIT_OBJECT_DIRECTORY", objects.or(new)),
+            ("GIT_OBJECT_DIRECTORY", objects),
             ("GIT_SHALLOW_FILE", shallow),
         ];
         let of_this_run = of_this_run.into_iter().filter_map(|(name, path)| Some((name, path?)));
@@ -447,7 +460,7 @@ impl<'a> Git<'a> {
         let own =
             [Some(own), self.git_dir].into_iter().flatten().filter(|folder| !folder.starts_with(common));
         let index = self.index.and_then(Utf8Path::parent);
-        let objects = self.objects.or(self.new_objects).map(|(folder, _)| folder);
+        let objects = self.objects.map(ObjectPlace::folder);
         let links = link_targets
             .iter()
             .map(|target| if target.is_dir() { target } else { target.parent().unwrap_or(target) });
