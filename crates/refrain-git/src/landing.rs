@@ -2,6 +2,7 @@
 //! becomes one commit that follows its tasks' commits. No checkout is touched and no branch of the user is moved
 //! here.
 
+pub(crate) mod filtered_files;
 pub(crate) mod handover;
 pub(crate) mod handover_disk;
 pub(crate) mod heads;

@@ -53,6 +53,8 @@ pub(crate) struct Destination {
     pub(crate) settings: Vec<(String, String)>,
     /// Whether the user's hooks run.
     pub(crate) runs_hooks: bool,
+    /// Where references here follow its branches, if the user has git do that: `refs/remotes/NAME/`.
+    pub(crate) tracking: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -103,22 +105,28 @@ impl Repository {
     /// address is the upstream's, even if the configuration replaces that address.
     pub(crate) fn destination(&self, upstream: &Upstream) -> Result<Destination, GitError> {
         let Upstream { remote, url, .. } = upstream;
-        let tracking = format!("+refs/heads/*:refs/remotes/{remote}/*");
+        let prefix = format!("refs/remotes/{remote}/");
+        let fetched = format!("+refs/heads/*:{prefix}*");
         let (now, tracks) = configured(self, self.git(), |it| {
-            (it.push_url(remote), it.values(&format!("remote.{remote}.fetch")).contains(&tracking.as_str()))
+            (it.push_url(remote), it.values(&format!("remote.{remote}.fetch")).contains(&fetched.as_str()))
         })?;
         // The pinned address has no password.
         let url = now.filter(|now| without_password(now) == *url).unwrap_or_else(|| url.clone());
         let name = format!("refrain-{:016x}{:016x}", random(), random());
-        let mut settings = vec![
+        let settings = vec![
             (format!("remote.{name}.url"), format!("{name}:")),
             (format!("url.{url}.insteadOf"), format!("{name}:")),
             (format!("url.{url}.pushInsteadOf"), format!("{name}:")),
         ];
-        if tracks {
-            settings.push((format!("remote.{name}.fetch"), tracking));
-        }
-        Ok(Destination { name, settings, runs_hooks: true })
+        Ok(Destination { name, settings, runs_hooks: true, tracking: tracks.then_some(prefix) })
+    }
+
+    /// Lets the reference that follows a branch of the remote follow it. Git would do that itself, through links of an
+    /// agent: no limits hold a git that connects.
+    pub(crate) fn track(&self, destination: &Destination, branch: &str, at: &Oid) {
+        let Some(prefix) = &destination.tracking else { return };
+        // As for git, the push or fetch was done without it.
+        let _ = self.git().run(["update-ref", "--no-deref", &format!("{prefix}{branch}"), at.as_str()], &[]);
     }
 
     /// The branch's head at the remote; none if it does not exist. Nothing is changed here.
@@ -162,7 +170,10 @@ impl Repository {
         let is_over_half_made = |done: &Result<Result<ToolOutput, Refusal>, GitError>| matches!(done, Ok(Ok(done)) if !done.status.success() && is_over_half_made(&said(done)));
         Ok(match past(bring, is_over_half_made)? {
             Ok(done) if !done.status.success() => Err(of_transport(said(&done))),
-            Ok(_) if self.has(&theirs)? => Ok(Some(theirs)),
+            Ok(_) if self.has(&theirs)? => {
+                self.track(&destination, &upstream.branch, &theirs);
+                Ok(Some(theirs))
+            }
             Ok(_) => {
                 Err(Refusal::Unreachable { said: "the branch was moved while it was fetched".to_owned() })
             }
@@ -206,7 +217,10 @@ impl Repository {
         let args: Vec<&str> = words.into_iter().chain([destination.name.as_str(), &refspec]).collect();
         let refusal = match self.talk((upstream, &destination), &args, BRINGING, cancel)? {
             Ok(done) => match of_push(&done, &refname) {
-                PushResult::Pushed => return Ok(Push::Pushed { head: head.clone() }),
+                PushResult::Pushed => {
+                    self.track(&destination, &upstream.branch, head);
+                    return Ok(Push::Pushed { head: head.clone() });
+                }
                 PushResult::Rejected { said } => Refusal::Unreachable { said },
                 PushResult::Refused(refusal) => refusal,
             },

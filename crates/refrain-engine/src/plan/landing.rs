@@ -19,6 +19,7 @@ use refrain_git::{
 use refrain_store::project::pool::Slot;
 use refrain_store::{LoopDir, Project};
 
+use crate::git_steps::merge::{claim_folder, works_in};
 use crate::git_steps::repository;
 use crate::{Host, Service, chain};
 
@@ -362,6 +363,16 @@ impl Landing {
         else {
             return told(refused(None::<String>));
         };
+        // A loop that works there could take the commits for its own, and an agent that changes folders while git writes them
+        // could lead git elsewhere.
+        let folder = &state.spec.each.worktree;
+        let _alone = match claim_folder(&self.project, folder) {
+            Ok(Ok(lock)) => lock,
+            Ok(Err(by)) => {
+                return told(refused(format!("{}; wait until it has stopped", works_in(&by, folder))));
+            }
+            Err(error) => return told(refused(chain(&error))),
+        };
         let there = self.worktree(state, Some(cancel))?;
         let index = self.index(state);
         let give = |expected: &Oid, to: &Oid| {
@@ -371,6 +382,7 @@ impl Landing {
                 expected,
                 to,
                 why: &format!("refrain plan {}", state.spec.id),
+                is_from_sandbox: state.spec.each.sandbox.is_some(),
                 index: &index,
                 cancel: Some(cancel),
             })

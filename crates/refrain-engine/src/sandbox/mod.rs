@@ -58,20 +58,20 @@ impl ConfinedChild<'_> {
     /// The job in the sandbox of its loop; the job itself if the loop has none.
     pub(crate) fn job<L>(&self, job: Job<L>, refused: &RefusedHosts) -> io::Result<Job<L>> {
         let inherited = environment::base(self.spec, self.host.env.iter().cloned());
-        self.job_in(job, inherited, None, refused)
+        self.job_in(job, inherited, &[], refused)
     }
 
-    /// The same, in an environment, with a folder that it writes.
+    /// The same, in an environment, with folders that it writes.
     fn job_in<L>(
         &self,
         mut job: Job<L>,
         inherited: Vec<(OsString, OsString)>,
-        folder: Option<&Utf8Path>,
+        folders: &[Utf8PathBuf],
         refused: &RefusedHosts,
     ) -> io::Result<Job<L>> {
         let Some(sandbox) = &self.spec.sandbox else { return Ok(job) };
         let mut plan = self.plan(sandbox, &job, inherited);
-        plan.policy.write.extend(folder.map(Utf8Path::to_owned));
+        plan.policy.write.extend_from_slice(folders);
         let stdin = std::mem::take(&mut job.stdin).open()?;
         let (socket, theirs) = UnixStream::pair()?;
         proxy::serve(socket, plan, stdin, (proxy::upstream(&self.host.env), refused.clone()))?;
@@ -109,9 +109,9 @@ impl ConfinedChild<'_> {
 pub(crate) fn of_git(spec: &Spec, host: &Host, loop_dir: &Utf8Path) -> Option<Confinement> {
     spec.sandbox.as_ref()?;
     let (spec, host, loop_dir) = (spec.clone(), host.clone(), loop_dir.to_owned());
-    Some(Confinement::new(move |job, env, folder| {
+    Some(Confinement::new(move |job, env, folders| {
         let confined = ConfinedChild { spec: &spec, role: Role::Git, host: &host, loop_dir: &loop_dir };
-        confined.job_in(job, env.to_vec(), Some(folder), &RefusedHosts::default())
+        confined.job_in(job, env.to_vec(), folders, &RefusedHosts::default())
     }))
 }
 

@@ -96,7 +96,13 @@ impl Repository {
             let pushing = self.with_hooks_outside(pushing).with_settings(&destination.settings);
             pushing.run(WITHOUT_PROMPTS.iter().copied().chain(push), &[])
         })?;
-        Ok((!done.status.success()).then(|| said(&done)))
+        if !done.status.success() {
+            return Ok(Some(said(&done)));
+        }
+        if let Some(head) = self.branch_head(request.branch)? {
+            self.track(&destination, request.branch, &head);
+        }
+        Ok(None)
     }
 
     /// Lets git connect to the remote at `url` with the user's own login, or else with the token.

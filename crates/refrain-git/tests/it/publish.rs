@@ -155,6 +155,36 @@ fn a_commit_is_pushed_once_and_a_new_branch_is_made() {
 }
 
 #[test]
+fn references_follow_the_remote_and_not_through_links_of_an_agent() {
+    let it = Published::new();
+    it.place.git(&["fetch", "-q"]);
+    let followed = |branch: &str| {
+        it.place.git(&["for-each-ref", "--format=%(objectname)", &format!("refs/remotes/origin/{branch}")])
+    };
+    let pushed = it.commit("src/a.rs", "fn a() { 1 }\n");
+    it.publish();
+    assert_eq!(followed("main"), pushed.as_str(), "of what was pushed");
+    let theirs = it.commit_there("src/b.rs", "fn b() { 1 }\n");
+    it.publish();
+    assert_eq!(followed("main"), theirs.as_str(), "of what was fetched");
+
+    let outside = it.place.top().join("outside");
+    fs::create_dir(&outside).unwrap();
+    it.place.write_at(outside.join("log"), "mine\n");
+    let git = it.place.root().join(".git");
+    let log = git.join("logs/refs/remotes/origin/main");
+    fs::remove_file(&log).unwrap();
+    std::os::unix::fs::symlink(outside.join("log"), &log).unwrap();
+    std::os::unix::fs::symlink(&outside, git.join("refs/remotes/origin/topics")).unwrap();
+    it.place.git(&["reset", "-q", "--hard", theirs.as_str()]);
+    it.commit("src/a.rs", "fn a() { 2 }\n");
+    assert!(matches!(it.publish(), Push::Pushed { .. }));
+    assert!(matches!(it.try_publish("topics/one", false).unwrap(), Push::Pushed { .. }));
+    assert_eq!(fs::read_to_string(outside.join("log")).unwrap(), "mine\n");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+}
+
+#[test]
 fn a_remote_branch_that_contains_the_commit_is_up_to_date() {
     let it = Published::new();
     it.commit("src/a.rs", "fn a() { 1 }\n");

@@ -25,8 +25,9 @@ use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
 use crate::supervisor::{Job, KeeperSpec, Report, Stdin, Supervisor};
 
-/// Puts the process of a tool into a sandbox. It gets the tool's environment, and a folder that the tool writes.
-type Confine = dyn Fn(Job<NoListener>, &[Variable], &Utf8Path) -> io::Result<Job<NoListener>> + Send + Sync;
+/// Puts the process of a tool into a sandbox. It gets the tool's environment, and the folders that the tool writes.
+type Confine =
+    dyn Fn(Job<NoListener>, &[Variable], &[Utf8PathBuf]) -> io::Result<Job<NoListener>> + Send + Sync;
 type Variable = (OsString, OsString);
 
 /// The sandbox of a tool.
@@ -35,7 +36,7 @@ pub struct Confinement(Arc<Confine>);
 
 impl Confinement {
     pub fn new(
-        confine: impl Fn(Job<NoListener>, &[Variable], &Utf8Path) -> io::Result<Job<NoListener>>
+        confine: impl Fn(Job<NoListener>, &[Variable], &[Utf8PathBuf]) -> io::Result<Job<NoListener>>
         + Send
         + Sync
         + 'static,
@@ -104,7 +105,9 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
     if let Some(Confinement(confine)) = confinement {
         fs::create_dir(&own).map_err(failed)?;
         copy = IndexCopy::make(&mut job, &own).map_err(failed)?;
-        job = confine(job, &env, &own).map_err(failed)?;
+        let objects = job.env.iter().find(|(name, _)| name == OBJECTS).map(|(_, path)| path.into());
+        let folders: Vec<Utf8PathBuf> = [own].into_iter().chain(objects).collect();
+        job = confine(job, &env, &folders).map_err(failed)?;
     }
     let (program, marks) = (sweeper.program.clone(), vec![sweeper.mark.clone()]);
     let keeper = KeeperSpec { program, env, marks, loop_dir: Some(sweeper.loop_dir.clone()), lease: None };
@@ -170,6 +173,8 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
 
 /// The variable that names the index of git.
 const INDEX: &str = "GIT_INDEX_FILE";
+/// The variable that names the folder of the objects of git, if that is not the one of the repository.
+const OBJECTS: &str = "GIT_OBJECT_DIRECTORY";
 
 /// A private index lies beside what a program in a sandbox may not write: it gets a copy.
 struct IndexCopy {
