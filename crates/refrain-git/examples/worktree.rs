@@ -162,6 +162,7 @@ impl Bench {
             expected: &self.begin,
             to,
             why: "refrain: wave 1",
+            is_from_sandbox: false,
             index: &self.dir.join("index"),
             cancel: None,
         })?;

@@ -44,6 +44,8 @@ pub(crate) struct ConfinedChild<'a> {
     pub(crate) host: &'a Host,
     /// The data folder of the loop.
     pub(crate) loop_dir: &'a Utf8Path,
+    /// The verification that it is a part of, if nothing of another one may have an effect on it.
+    pub(crate) verification: Option<String>,
 }
 
 /// The specification as its agent gets it: the sandbox takes the place of the agent's own questions and confinement.
@@ -92,7 +94,8 @@ impl ConfinedChild<'_> {
         });
         let is_shown = |word: &&String| Utf8Path::new(word).starts_with(self.loop_dir);
         let show = job.argv.iter().filter(is_shown).map(Utf8PathBuf::from).collect();
-        let places = places::places(self.spec, self.host, &job.dir, (show, Some(self.loop_dir)));
+        let mut places = places::places(self.spec, self.host, &job.dir, (show, Some(self.loop_dir)));
+        places.verification.clone_from(&self.verification);
         let policy = sandbox::policy(sandbox, self.role, &places);
         let own = match policy.mechanism {
             Mechanism::Namespaces => sandbox::proxy_variables(),
@@ -110,7 +113,8 @@ pub(crate) fn of_git(spec: &Spec, host: &Host, loop_dir: &Utf8Path) -> Option<Co
     spec.sandbox.as_ref()?;
     let (spec, host, loop_dir) = (spec.clone(), host.clone(), loop_dir.to_owned());
     Some(Confinement::new(move |job, env, folders| {
-        let confined = ConfinedChild { spec: &spec, role: Role::Git, host: &host, loop_dir: &loop_dir };
+        let (spec, host, loop_dir) = (&spec, &host, &loop_dir);
+        let confined = ConfinedChild { spec, role: Role::Git, host, loop_dir, verification: None };
         confined.job_in(job, env.to_vec(), folders, &RefusedHosts::default())
     }))
 }
