@@ -38,8 +38,9 @@ pub use error::{EngineError, GateProgramError, GateProgramFault, LoopRequest, Pl
 pub use git_steps::differences::{ChangeSize, Differences, LoopPatch};
 pub use git_steps::discard::{DiscardOutcome, DiscardRefusal, KeptWork};
 pub use git_steps::gc::DEMO_PREFIX;
+pub use git_steps::git_words::works_in;
 pub use git_steps::merge::own_branch::OwnBranch;
-pub use git_steps::merge::{MergeKind, MergeOptions, MergeRefusal, MergedBranch, UnverifiedCause, works_in};
+pub use git_steps::merge::{MergeKind, MergeOptions, MergeRefusal, MergedBranch, UnverifiedCause};
 pub use git_steps::moving::{MovedAway, MovedHere, Reading, RemoteWitness, SandboxChange};
 pub use git_steps::work::MANY_FILES;
 pub use host::Host;

@@ -6,7 +6,7 @@ pub(crate) mod own_branch;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use refrain_core::gate::GateSpec;
 use refrain_core::git::{Oid, RepoPath, subject};
 use refrain_core::memory::goal;
@@ -17,7 +17,7 @@ use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{
     Cancel, GitError, HandOverRequest, HandedOver, MergeRequest, MergeResult as Merge, Repository,
 };
-use refrain_store::{ClaimOutcome, DiskError, LoopDir, Project, RunnerLock, WorktreeLock, journal};
+use refrain_store::{LoopDir, RunnerLock, WorktreeLock, journal};
 use tokio::sync::watch;
 
 use self::own_branch::TaskBranch;
@@ -399,29 +399,6 @@ pub(crate) struct MergeWork<'a> {
 /// Claims the folder that is merged into.
 pub(crate) fn refused_if_used(service: &Service) -> Result<Result<WorktreeLock, MergeRefusal>, EngineError> {
     let folder = &service.project.worktree;
-    Ok(claim_folder(&service.project, folder)?
+    Ok(WorktreeLock::claim_alone(&service.project, folder)?
         .map_err(|by| MergeRefusal::Used { folder: folder.clone(), by }))
-}
-
-/// Claims a folder for commits that are handed over to it, or names the loops that work there: they would take the commits
-/// for their own.
-pub(crate) fn claim_folder(
-    project: &Project,
-    folder: &Utf8Path,
-) -> Result<Result<WorktreeLock, Vec<String>>, DiskError> {
-    Ok(match WorktreeLock::claim(project, folder, false)? {
-        ClaimOutcome::Alone(lock) | ClaimOutcome::Beside(lock, _) => Ok(lock),
-        ClaimOutcome::Refused(by) => Err(by),
-    })
-}
-
-/// Which loops work in a folder that commits are to be handed over to.
-#[must_use]
-pub fn works_in(by: &[String], folder: &Utf8Path) -> String {
-    let who = match by {
-        [] => "another loop works".to_owned(),
-        [one] => format!("{one} works"),
-        several => format!("{} work", several.join(", ")),
-    };
-    format!("{who} in {folder}, and would take the merged commits for part of its work")
 }

@@ -17,9 +17,9 @@ use refrain_git::{
     MergeResult as Merge, RemakeRequest, Repository, Sweeper, Wave, WaveRequest, Work, Worktree,
 };
 use refrain_store::project::pool::Slot;
-use refrain_store::{LoopDir, Project};
+use refrain_store::{LoopDir, Project, WorktreeLock};
 
-use crate::git_steps::merge::{claim_folder, works_in};
+use crate::git_steps::git_words::works_in;
 use crate::git_steps::repository;
 use crate::{Host, Service, chain};
 
@@ -363,10 +363,8 @@ impl Landing {
         else {
             return told(refused(None::<String>));
         };
-        // A loop that works there could take the commits for its own, and an agent that changes folders while git writes them
-        // could lead git elsewhere.
         let folder = &state.spec.each.worktree;
-        let _alone = match claim_folder(&self.project, folder) {
+        let _alone = match WorktreeLock::claim_alone(&self.project, folder) {
             Ok(Ok(lock)) => lock,
             Ok(Err(by)) => {
                 return told(refused(format!("{}; wait until it has stopped", works_in(&by, folder))));
