@@ -9,6 +9,7 @@ use testkit::Sandbox;
 use crate::{CLAIM, sandbox};
 
 /// Commits one line an attempt; its second iteration waits at a gate; its third claims.
+/// Its commits are later than the second in which the loop starts, by which `diff` finds the loop's first commit without gates.
 fn worker(sandbox: &Sandbox) -> String {
     sandbox.agent(
         "worker",
@@ -16,6 +17,7 @@ fn worker(sandbox: &Sandbox) -> String {
             r#"echo "$REFRAIN_ITERATION.$REFRAIN_ATTEMPT" >> "$NOTES/attempts"
 echo "I work on part $REFRAIN_ITERATION"
 echo "part $REFRAIN_ITERATION" >> work.txt
+export GIT_COMMITTER_DATE=2100-01-01T00:00:00Z
 git add work.txt && git commit --quiet --message "Part $REFRAIN_ITERATION.$REFRAIN_ATTEMPT"
 case $REFRAIN_ITERATION.$REFRAIN_ATTEMPT in
   2.1) echo waiting > "$NOTES/held"; read -r _ < "$GATES/second" ;;
@@ -114,7 +116,7 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
     <promise>COMPLETE</promise>
     · iteration 3 took [took]: it claims to be done
     ◐ unverified after 3 iterations in [took]: the agent made its promise; unverified, as no gate checks it
-      next: refrain report job, refrain logs job
+      next: refrain diff job, refrain report job, refrain logs job
     ");
     let status = sandbox.refrain(&["status", "job"]).with_code(0);
     let rows: Vec<&str> = status.stdout.lines().filter(|line| line.starts_with("  ")).collect();
