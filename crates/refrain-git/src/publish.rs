@@ -16,11 +16,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use refrain_core::git::Oid;
-use refrain_core::glob::PathGlob;
 use refrain_proc::tool::{ToolError, ToolOutput};
 
 use crate::Cancel;
-use crate::candidate::Rules;
+use crate::candidate::{Bounds, Rules};
 use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, said};
@@ -65,10 +64,7 @@ pub struct PublishRequest<'a> {
     pub was_there: bool,
     /// The head before the loop; none if there was no commit.
     pub base: Option<&'a Oid>,
-    /// The largest file that is scanned, in bytes.
-    pub largest_file: u64,
-    pub allow_secrets: &'a [PathGlob],
-    pub cancel: Option<&'a Cancel>,
+    pub bounds: Bounds<'a>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,8 +183,8 @@ impl Repository {
     /// Errors: [`GitError`] if git cannot be run, and [`GitError::Cancelled`]: only the next look at the remote shows
     /// what arrived.
     pub fn publish(&self, request: PublishRequest<'_>) -> Result<Push, GitError> {
-        let PublishRequest { upstream, head, cancel, .. } = request;
-        let theirs = match self.fetch(upstream, cancel)? {
+        let PublishRequest { upstream, head, bounds, .. } = request;
+        let theirs = match self.fetch(upstream, bounds.cancel)? {
             Ok(theirs) => theirs,
             Err(refusal) => return Ok(Push::Refused(refusal)),
         };
@@ -206,7 +202,7 @@ impl Repository {
         }
         let refname = format!("refs/heads/{}", upstream.branch);
         if let Err(said) =
-            self.ask_pre_push(upstream, (head.as_str(), head), (&refname, theirs.as_ref()), cancel)?
+            self.ask_pre_push(upstream, (head.as_str(), head), (&refname, theirs.as_ref()), bounds.cancel)?
         {
             return Ok(Push::Refused(Refusal::HookDeclined { said }));
         }
@@ -215,7 +211,7 @@ impl Repository {
             ["push", "--porcelain", "--no-progress", "--no-follow-tags", "--recurse-submodules=no", "--"];
         let destination = self.destination(upstream)?;
         let args: Vec<&str> = words.into_iter().chain([destination.name.as_str(), &refspec]).collect();
-        let refusal = match self.talk((upstream, &destination), &args, BRINGING, cancel)? {
+        let refusal = match self.talk((upstream, &destination), &args, BRINGING, bounds.cancel)? {
             Ok(done) => match of_push(&done, &refname) {
                 PushResult::Pushed => {
                     self.track(&destination, &upstream.branch, head);
@@ -231,11 +227,11 @@ impl Repository {
 
     /// The result of a failed push, as seen at the remote.
     fn after(&self, request: PublishRequest<'_>, refusal: Refusal) -> Result<Push, GitError> {
-        let PublishRequest { upstream, head, cancel, .. } = request;
+        let PublishRequest { upstream, head, bounds, .. } = request;
         if !matches!(refusal, Refusal::Unreachable { .. }) {
             return Ok(Push::Refused(refusal));
         }
-        Ok(match self.fetch(upstream, cancel)? {
+        Ok(match self.fetch(upstream, bounds.cancel)? {
             Ok(Some(theirs)) if self.is_behind(head, &theirs)? => Push::Pushed { head: theirs },
             Ok(Some(theirs)) if !self.is_behind(&theirs, head)? => Push::Behind { theirs },
             Ok(_) | Err(_) => Push::Refused(refusal),
@@ -244,19 +240,19 @@ impl Repository {
 
     /// A suspected secret in the commits that the remote lacks, or in the name of the branch.
     fn secret(&self, request: PublishRequest<'_>, theirs: Option<&Oid>) -> Result<Option<String>, GitError> {
-        let PublishRequest { upstream, head, base, largest_file, allow_secrets, cancel, .. } = request;
+        let PublishRequest { upstream, head, base, bounds, .. } = request;
         if let Some(found) = exposed_name(&upstream.branch) {
             return Ok(Some(found));
         }
-        let git = self.git().until(cancel);
-        let rules = Rules { largest: largest_file, allow_secrets, base };
+        let git = self.git().until(bounds.cancel);
+        let rules = bounds.rules(base);
         let not = |commits: &[&Oid]| commits.iter().map(|commit| format!("^{commit}")).collect::<Vec<_>>();
         let known: Vec<&Oid> = theirs.into_iter().collect();
         // Commits since the loop began: the remote itself is asked which it has, because the agent can change the
         // local tracking references.
         let since: Vec<&Oid> = known.iter().copied().chain(base).collect();
         let new = [vec![head.to_string()], not(&since)].concat();
-        if let Some(found) = self.exposed_at(upstream, new, rules, cancel)? {
+        if let Some(found) = self.exposed_at(upstream, new, rules, bounds.cancel)? {
             return Ok(Some(found));
         }
         // Older commits: only the newest of them, as the remote may lack a long history.

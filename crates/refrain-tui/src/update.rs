@@ -88,7 +88,7 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
 fn show_beside(model: &mut Model) -> Option<Effect> {
     let entry =
         model.list.current().and_then(seen).filter(|_| model.opened.is_empty() && model.places.beside);
-    let wanted = entry.map(|seen| (Key::of(seen), seen.kind == Kind::Plan));
+    let wanted = entry.map(|seen| (Key::of(seen), seen.brief.kind == Kind::Plan));
     let shown = model.beside.as_ref().map(OpenView::key);
     if shown == wanted.as_ref().map(|(key, _)| key) {
         return None;
@@ -195,7 +195,8 @@ fn again(model: &mut Model) -> Vec<Effect> {
         OpenView::Log(_) => return Vec::new(),
     };
     // It may have stopped again by now.
-    let went_on = model.glimpse(&key).is_some_and(|seen| told.is_none_or(|told| seen.updated_at > told));
+    let went_on =
+        model.glimpse(&key).is_some_and(|seen| told.is_none_or(|told| seen.brief.updated_at > told));
     if !(is_over && went_on) {
         return Vec::new();
     }
@@ -313,7 +314,7 @@ fn ask_for_answer(model: &mut Model) -> Vec<Effect> {
     let Some(key) = model.meant() else { return Vec::new() };
     let is_plan = match model.opened.last() {
         Some(opened) => matches!(opened, OpenView::Plan(_)),
-        None => model.glimpse(&key).is_some_and(|row| row.kind == Kind::Plan),
+        None => model.glimpse(&key).is_some_and(|row| row.brief.kind == Kind::Plan),
     };
     if is_plan {
         let why = format!("plan {} asks nothing; s sends a text to its agents, r resumes it", key.id);
@@ -341,7 +342,7 @@ fn can_wait_for_answer(model: &Model, key: &Key) -> bool {
         },
         Some(OpenView::Plan(_) | OpenView::Log(_)) => return true,
         None => match model.glimpse(key) {
-            Some(row) => (row.status, false),
+            Some(row) => (row.brief.status, false),
             None => return true,
         },
     };
@@ -396,7 +397,7 @@ fn search(model: &mut Model, text: &str) {
 fn open(model: &mut Model) -> Vec<Effect> {
     let (key, is_plan) = match model.opened.last() {
         None => match model.list.current().and_then(seen) {
-            Some(seen) => (Key::of(seen), seen.kind == Kind::Plan),
+            Some(seen) => (Key::of(seen), seen.brief.kind == Kind::Plan),
             None => return Vec::new(),
         },
         Some(OpenView::Plan(one)) => {
@@ -435,7 +436,7 @@ fn open_log(model: &mut Model) -> Vec<Effect> {
 /// Opens a text of the loop that is meant; a plan, and a text that is open, have none.
 fn read(model: &mut Model, what: LoopText) -> Vec<Effect> {
     let is_loop = match model.opened.last() {
-        None => model.list.current().and_then(seen).is_some_and(|seen| seen.kind != Kind::Plan),
+        None => model.list.current().and_then(seen).is_some_and(|seen| seen.brief.kind != Kind::Plan),
         Some(OpenView::Loop(_)) => true,
         Some(OpenView::Plan(_) | OpenView::Log(_)) => false,
     };

@@ -13,8 +13,9 @@ use refrain_core::plan::{
 };
 use refrain_core::text::{clip, printable};
 use refrain_git::{
-    Cancel, GitError, HandOverRequest, HandedOver, LandRequest, LandingOutcome, LinearBranch, MergeRequest,
-    MergeResult as Merge, RemakeRequest, Repository, Sweeper, Wave, WaveRequest, Work, Worktree,
+    Bounds, Cancel, GitError, HandOverRequest, HandedOver, LandRequest, LandingOutcome, LinearBranch,
+    MergeRequest, MergeResult as Merge, RemakeRequest, Repository, Sweeper, Wave, WaveRequest, Work,
+    Worktree,
 };
 use refrain_store::project::pool::Slot;
 use refrain_store::{LoopDir, Project, WorktreeLock};
@@ -215,9 +216,7 @@ impl Landing {
             reference: &spec.line(),
             tip: &tip,
             works: &works,
-            largest_file: spec.each.git.largest_file,
-            allow_secrets: &spec.each.git.allow_secrets,
-            cancel: Some(cancel),
+            bounds: Bounds::of(&spec.each.git, Some(cancel)),
         })?;
         let (made, refused, line_was) = match landed {
             LandingOutcome::Done { commits, was } => (commits, None, was),

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
 use refrain_git::{
-    BaseReturn, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseOutcome, RebaseRequest, Refusal,
-    Upstream,
+    BaseReturn, Bounds, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseOutcome, RebaseRequest,
+    Refusal, Upstream,
 };
 use rstest::rstest;
 
@@ -79,9 +79,7 @@ impl Published {
             head: &self.place.head(),
             was_there,
             base: Some(&self.begin),
-            largest_file: 1 << 20,
-            allow_secrets: &[],
-            cancel: self.place.cancel.as_ref(),
+            bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: self.place.cancel.as_ref() },
         })
     }
 

@@ -16,6 +16,7 @@ use std::sync::{Arc, mpsc};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Exit;
+use refrain_files::IfThere;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interruption::held_signal;
@@ -159,11 +160,8 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
         Exit::Signal(signal) => ExitStatus::from_raw(signal),
         Exit::Lost | Exit::Unseen => return Err(failed(io::Error::other("its supervisor was lost"))),
     };
-    let read = |path: &Utf8Path, most: u64| match output::read_end(path, most) {
-        // A tool without output leaves no log.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        read => read,
-    };
+    // A tool without output leaves no log.
+    let read = |path: &Utf8Path, most| output::read_end(path, most).if_there().map(Option::unwrap_or_default);
     let stdout = read(&stdout, u64::MAX).map_err(failed)?;
     if stdout.len() > tool.most {
         return Err(ToolError::TooMuch { command: tool.command(), most: tool.most });
@@ -187,24 +185,19 @@ impl IndexCopy {
         let Some((_, path)) = job.env.iter_mut().find(|(name, _)| name == INDEX) else { return Ok(None) };
         let copy = folder.join("index");
         let original = Utf8PathBuf::from(std::mem::replace(path, copy.to_string()));
-        match refrain_files::open_regular(&original) {
-            Ok(mut file) => {
-                let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
-                io::copy(&mut file, &mut new)?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        if let Some(mut file) = refrain_files::open_regular(&original).if_there()? {
+            let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
+            io::copy(&mut file, &mut new)?;
         }
         Ok(Some(Self { copy, original }))
     }
 
     /// Takes the index as the tool left it. Nothing runs in its sandbox any more.
     fn bring_back(self) -> io::Result<()> {
-        match self.copy.symlink_metadata() {
-            Ok(metadata) if metadata.is_file() => fs::rename(self.copy, self.original),
-            Ok(_) => Err(io::Error::other("a program replaced the index of git")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
+        match self.copy.symlink_metadata().if_there()? {
+            Some(metadata) if metadata.is_file() => fs::rename(self.copy, self.original),
+            Some(_) => Err(io::Error::other("a program replaced the index of git")),
+            None => Ok(()),
         }
     }
 }

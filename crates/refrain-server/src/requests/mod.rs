@@ -33,8 +33,8 @@ pub(crate) use parameters::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, 
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use start::{COMMAND, Forecasts};
 pub(crate) use status::name as project_name;
-pub(crate) use stored_data::{Round, UsageOf, VerifyResult, addresses};
-pub(crate) use views::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};
+pub(crate) use stored_data::{UsageOf, addresses};
+pub(crate) use views::{Difference, LogPart, LoopAddress, ProjectView};
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]

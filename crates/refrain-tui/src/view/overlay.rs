@@ -127,7 +127,7 @@ fn keys(model: &Model, columns: usize) -> String {
             .list
             .current()
             .and_then(seen)
-            .map_or((false, false), |row| (row.kind == Kind::Plan, row.status.is_over())),
+            .map_or((false, false), |row| (row.brief.kind == Kind::Plan, row.brief.status.is_over())),
         Some(OpenView::Loop(one)) => (false, one.status.as_ref().is_some_and(|it| it.status.is_over())),
         Some(OpenView::Plan(one)) => (true, one.status.as_ref().is_some_and(|it| it.status.is_over())),
         Some(OpenView::Log(_)) => (false, false),

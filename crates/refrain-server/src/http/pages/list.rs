@@ -189,11 +189,7 @@ fn row(entry: Entry) -> Row {
         },
         strip: Strip::of(&iterations),
         gates: facts.gates.iter().map(|gate| GateChip::of(&gate.name, gate.hard, gate.passed)).collect(),
-        cost: Meter::of(
-            facts.usage.cost_usd,
-            if is_plan { facts.usage.at_least } else { facts.usage.cost_at_least },
-            facts.limits.max_cost_usd,
-        ),
+        cost: Meter::of(facts.usage.cost_usd, facts.usage.is_more(brief.kind), facts.limits.max_cost_usd),
         at: Moment(brief.updated_at),
         reason,
         need,
