@@ -194,8 +194,8 @@ pub enum GitError {
     OtherAttributes(Utf8PathBuf),
     /// What git said; printable.
     #[error(
-        "a filter of your git settings fails outside of the project, where it finds no script that the agent wrote: {0}; look \
-         at the work, then merge it with git"
+        "a filter of your git settings failed: {0}. Refrain runs filters in a folder without scripts of the project; look at \
+         the work, then merge it with git"
     )]
     Filter(String),
     /// A file of a git folder on which git would block.

@@ -122,7 +122,8 @@ impl Repository {
     pub(crate) fn track(&self, destination: &Destination, branch: &str, at: &Oid) {
         let Some(prefix) = &destination.tracking else { return };
         // As for git, the push or fetch was done without it.
-        let _ = self.git().run(["update-ref", "--no-deref", &format!("{prefix}{branch}"), at.as_str()], &[]);
+        let name = format!("{prefix}{branch}");
+        let _ = self.git().run(["update-ref", "--no-deref", "-m", "refrain", &name, at.as_str()], &[]);
     }
 
     /// The branch's head at the remote; none if it does not exist. Nothing is changed here.

@@ -31,7 +31,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::limits;
 use crate::program::in_path;
-pub use confinement::{Confinement, Sweeper};
+pub use confinement::{Confinement, Sweeper, ToolFolders};
 pub use file_limits::{FileLimits, loader};
 use interruption::Running;
 pub use interruption::{SignalHold, end_tools, heed_signals, leave_signals};
@@ -82,8 +82,13 @@ impl Cancel {
     }
 
     pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled_within(Duration::ZERO)
+    }
+
+    /// Waits for it, at most this long.
+    pub fn is_cancelled_within(&self, limit: Duration) -> bool {
         let mut waits = [PollFd::new(self, PollFlags::IN)];
-        poll(&mut waits, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+        poll(&mut waits, Timespec::try_from(limit).ok().as_ref()).is_ok_and(|ready| ready > 0)
     }
 }
 
@@ -170,6 +175,7 @@ pub struct Tool<'a> {
     is_bounded: bool,
     sweeper: Option<&'a Sweeper>,
     is_confined: bool,
+    writes_objects: bool,
     file_limits: Option<FileLimits>,
 }
 
@@ -201,6 +207,7 @@ impl<'a> Tool<'a> {
             is_bounded: false,
             sweeper: None,
             is_confined: false,
+            writes_objects: false,
             file_limits: None,
         }
     }
@@ -245,6 +252,12 @@ impl<'a> Tool<'a> {
     #[must_use]
     pub fn confined(self, is_confined: bool) -> Self {
         Self { is_confined, ..self }
+    }
+
+    /// A git that, in a sandbox, adds objects to the folder that it is given for them.
+    #[must_use]
+    pub fn writing_objects(self, writes_objects: bool) -> Self {
+        Self { writes_objects, ..self }
     }
 
     /// Held to limits on files, if it has no sweeper.

@@ -12,7 +12,6 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::sandbox::{CacheLayer, Policy};
 use rustix::fs::{FileType, Mode, OFlags};
-use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
     UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
@@ -221,19 +220,17 @@ fn layered(cache: &Utf8Path, layer: &CacheLayer) -> io::Result<OwnedFd> {
     for folder in [&upper, &work] {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    // The folder as it is now, whatever is put in its place meanwhile.
-    let opened = open(cache)?;
-    let cache = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    // The folders as they are now, whatever is put in their place meanwhile, and in few characters: an option has 255.
     let base = layer.base.as_deref().map(files).filter(|base| is_real_folder(base));
-    let paths = [Some(upper.as_str()), Some(work.as_str()), base.as_ref().map(|it| it.as_str())];
-    if paths.into_iter().flatten().any(|path| path.contains([':', ',', '\\'])) {
-        return Err(Errno::INVAL.into());
-    }
-    let lower = base.map_or_else(|| cache.clone(), |base| format!("{base}:{cache}"));
-    let places = [("lowerdir", lower.as_str()), ("upperdir", upper.as_str()), ("workdir", work.as_str())];
+    let lower = base.as_deref().into_iter().chain([cache]).map(open).collect::<io::Result<Vec<_>>>()?;
+    let (upper, work) = (open(&upper)?, open(&work)?);
+    let by_number = |folder: &OwnedFd| format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let lowers: Vec<_> = lower.iter().map(by_number).collect();
+    let places =
+        [("lowerdir", lowers.join(":")), ("upperdir", by_number(&upper)), ("workdir", by_number(&work))];
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (name, value) in places {
-        fsconfig_set_string(&context, name, value)?;
+    for (name, value) in &places {
+        fsconfig_set_string(&context, *name, value)?;
     }
     rustix::mount::fsconfig_set_flag(&context, "userxattr")?;
     fsconfig_create(&context)?;

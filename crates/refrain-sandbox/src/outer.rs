@@ -18,7 +18,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::cgroup::Cgroup;
-use crate::layer::{LARGEST, Layer};
+use crate::layer::Layer;
 use crate::messages::{
     FromInit, HELPER_VERB, NO_SANDBOX, Plan, RecordFolders, Reply, complain, parent_socket,
 };
@@ -88,7 +88,7 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
     drop(placeholders);
     let restored = originals.restore().report();
     if let Some(layer) = layer {
-        layer.close(LARGEST);
+        layer.close();
     }
     if let (Err(_), Some(record)) = (&restored, record) {
         // No git and no program of the loop runs before that is done.

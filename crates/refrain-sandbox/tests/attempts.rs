@@ -152,6 +152,7 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         agent_caches: Vec::new(),
         cache_layers: Some(home.join("layer")),
         verification: None,
+        is_base_clean: true,
         temporary: Some(home.join("tmp/1")),
     };
     let (clone, worktree) = (places(&project, &project.join(".git")), places(&linked, &own));

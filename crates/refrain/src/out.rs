@@ -178,7 +178,7 @@ pub(crate) fn print_whole(text: &str) -> Result<(), RequestError> {
 
 /// Writes a text, without colour, to a file that the person named with an option. Replaces only what
 /// `is_own` takes for the text of an earlier call.
-#[expect(clippy::disallowed_methods, reason = "what is no file needs no crash promise")]
+#[expect(clippy::disallowed_methods, reason = "a device or a pipe needs no crash promise")]
 pub(crate) fn write_file(
     dir: &Utf8Path,
     (option, file): (&str, &Utf8Path),

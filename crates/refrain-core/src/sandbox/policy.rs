@@ -65,6 +65,8 @@ pub struct Places {
     pub cache_layers: Option<Utf8PathBuf>,
     /// The name of the verification that the process is a part of, if nothing of another one may have an effect on it.
     pub verification: Option<String>,
+    /// Whether the gates before the first iteration have a layer that no later ones write.
+    pub is_base_clean: bool,
     /// A folder for temporary files, where the process has no `/tmp` of its own.
     pub temporary: Option<Utf8PathBuf>,
 }
@@ -83,25 +85,27 @@ pub struct CacheLayer {
     pub folder: Utf8PathBuf,
     /// The layer of another process below it.
     pub base: Option<Utf8PathBuf>,
-    /// Whether all others beside it are removed, as far as no process uses them.
-    pub is_alone: bool,
+    /// Whether the others beside it are removed, as far as no process uses them.
+    pub removes_others: bool,
 }
 
 impl CacheLayer {
-    /// What an agent writes into a cache, no gate and no other agent runs; and what a gate writes there that runs the work of an
-    /// agent, no later gate.
-    fn of(role: Role, layers: &Utf8Path, verification: Option<&str>) -> Self {
+    /// What an agent writes into a cache, no gate and no reviewer runs; and what a verification writes, no later one.
+    fn of(role: Role, layers: &Utf8Path, places: &Places) -> Self {
+        let verification = places.verification.as_deref();
         let layer = |name: &str, base: Option<&str>| Self {
             folder: layers.join(name),
             base: base.map(|base| layers.join(base)),
-            is_alone: verification.is_some(),
+            removes_others: verification.is_some(),
         };
         match (role, verification) {
             (Role::Agent(_), None) => layer("agent", None),
             (Role::Agent(_), Some(name)) => layer(&format!("judges/{name}"), None),
             (Role::Gate, None) => layer("gate", None),
-            (Role::Gate, Some(name)) => layer(&format!("gates/{name}"), Some("gate")),
-            (Role::Git, _) => Self { is_alone: false, ..layer("git", None) },
+            (Role::Gate, Some(name)) => {
+                layer(&format!("gates/{name}"), places.is_base_clean.then_some("gate"))
+            }
+            (Role::Git, _) => Self { removes_others: false, ..layer("git", None) },
         }
     }
 }
@@ -183,10 +187,7 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         .concat(),
         show: [places.show.clone(), paths(&SHOWN_OF_SYSTEM)].concat(),
         caches: home(&CACHES),
-        cache_layer: places
-            .cache_layers
-            .as_ref()
-            .map(|layers| CacheLayer::of(role, layers, places.verification.as_deref())),
+        cache_layer: places.cache_layers.as_ref().map(|layers| CacheLayer::of(role, layers, places)),
         private: paths(&PRIVATE),
         processes: spec.processes,
         bounds: spec.bounds,

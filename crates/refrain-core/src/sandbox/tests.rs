@@ -18,6 +18,7 @@ fn places() -> Places {
         agent_caches: vec![(AgentKind::Opencode, "/srv/cache/opencode".into())],
         cache_layers: Some("/home/ada/.local/state/refrain/loop/caches".into()),
         verification: None,
+        is_base_clean: true,
         temporary: Some("/home/ada/.local/state/refrain/loop/tmp/1".into()),
     }
 }

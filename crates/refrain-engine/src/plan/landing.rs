@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
@@ -23,6 +24,9 @@ use refrain_store::{LoopDir, Project, WorktreeLock};
 use crate::git_steps::git_words::works_in;
 use crate::git_steps::repository;
 use crate::{Host, Service, chain};
+
+/// How long to wait before a folder is claimed again that is in use for a while.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// The longest subject of a commit that a title makes, in bytes.
 const SUBJECT: usize = 100;
@@ -363,12 +367,20 @@ impl Landing {
             return told(refused(None::<String>));
         };
         let folder = &state.spec.each.worktree;
-        let _alone = match WorktreeLock::claim_alone(&self.project, folder) {
-            Ok(Ok(lock)) => lock,
-            Ok(Err(by)) => {
-                return told(refused(format!("{}; wait until it has stopped", works_in(&by, folder))));
+        let _alone = loop {
+            match WorktreeLock::claim_alone(&self.project, folder) {
+                Ok(Ok(lock)) => break lock,
+                // A merge, or another plan that hands over.
+                Ok(Err(by)) if by.is_empty() => {
+                    if cancel.is_cancelled_within(PAUSE) {
+                        return Err(GitError::Cancelled);
+                    }
+                }
+                Ok(Err(by)) => {
+                    return told(refused(format!("{}; wait until it has stopped", works_in(&by, folder))));
+                }
+                Err(error) => return told(refused(chain(&error))),
             }
-            Err(error) => return told(refused(chain(&error))),
         };
         let there = self.worktree(state, Some(cancel))?;
         let index = self.index(state);

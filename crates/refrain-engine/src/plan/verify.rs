@@ -167,6 +167,7 @@ impl TreeVerification<'_> {
             supervised.supervisor.ready();
         }
         let (landing, lock) = (self.landing.clone(), Arc::clone(self.lock));
+        let name = format!("{}-{}", self.seq, tree.short());
         let place = blocking(move || {
             let place = check_out(&landing, &tree, &cancel);
             drop(lock);
@@ -177,7 +178,7 @@ impl TreeVerification<'_> {
             Ok(place) => {
                 let (worktree, working_dir) = (place.folder(), inside(each, place));
                 let spec = Spec { worktree, working_dir, ..each.clone() };
-                self.run_gates(&mut supervised, spec, &mut stopped).await
+                self.run_gates(&mut supervised, (spec, &name), &mut stopped).await
             }
             Err(_) => Ok(GateOutcome::Stopped),
         };
@@ -200,7 +201,7 @@ impl TreeVerification<'_> {
     async fn run_gates(
         &self,
         supervised: &mut SupervisorReports,
-        spec: Spec,
+        (spec, name): (Spec, &str),
         stopped: &mut watch::Receiver<bool>,
     ) -> Result<GateOutcome<FailedGate>, EngineError> {
         let started = LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec };
@@ -212,7 +213,7 @@ impl TreeVerification<'_> {
             for retry in 0..=gate.retries {
                 let run = run_number(self.seq, gate.retries, retry);
                 let place = (run, self.dir, self.host);
-                match run_gate(supervised, &of, (gate, command, self.seq), place, stopped).await? {
+                match run_gate(supervised, &of, (gate, command, name), place, stopped).await? {
                     GateOutcome::Passed => {
                         (self.notice)(&gate.name, Some(true));
                         break;
@@ -256,7 +257,7 @@ fn check_out(landing: &Landing, tree: &Oid, cancel: &Cancel) -> Result<CleanChec
 async fn run_gate(
     supervised: &mut SupervisorReports,
     of: &LoopState,
-    (gate, command, seq): (&GateSpec, &str, u64),
+    (gate, command, verification): (&GateSpec, &str, &str),
     (run, dir, host): (u32, &LoopDir, &Host),
     stopped: &mut watch::Receiver<bool>,
 ) -> Result<GateOutcome<()>, EngineError> {
@@ -268,7 +269,7 @@ async fn run_gate(
         role: Role::Gate,
         host,
         loop_dir: &dir.0,
-        verification: Some(seq.to_string()),
+        verification: Some(verification.to_owned()),
     };
     let job = confined.job(job, &refused).map_err(|error| not_run(format!("{}: {error}", gate.name)))?;
     supervised.supervisor.run(job);

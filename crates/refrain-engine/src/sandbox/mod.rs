@@ -21,7 +21,7 @@ use refrain_core::sandbox::{self, Bounds, Mechanism, PROXY_PORT, Policy, Role, S
 use refrain_core::spec::Permissions;
 use refrain_git::GitError;
 use refrain_proc::program::in_path;
-use refrain_proc::tool::Confinement;
+use refrain_proc::tool::{Confinement, ToolFolders};
 use refrain_proc::{Job, OWN_PROGRAM, Stdin};
 use refrain_sandbox::{HELPER_VERB, Plan, RecordFolders, Refusal};
 use refrain_store::Project;
@@ -60,20 +60,21 @@ impl ConfinedChild<'_> {
     /// The job in the sandbox of its loop; the job itself if the loop has none.
     pub(crate) fn job<L>(&self, job: Job<L>, refused: &RefusedHosts) -> io::Result<Job<L>> {
         let inherited = environment::base(self.spec, self.host.env.iter().cloned());
-        self.job_in(job, inherited, &[], refused)
+        self.job_in(job, inherited, ToolFolders::default(), refused)
     }
 
-    /// The same, in an environment, with folders that it writes.
+    /// The same, in an environment, with folders of its own.
     fn job_in<L>(
         &self,
         mut job: Job<L>,
         inherited: Vec<(OsString, OsString)>,
-        folders: &[Utf8PathBuf],
+        folders: ToolFolders,
         refused: &RefusedHosts,
     ) -> io::Result<Job<L>> {
         let Some(sandbox) = &self.spec.sandbox else { return Ok(job) };
         let mut plan = self.plan(sandbox, &job, inherited);
-        plan.policy.write.extend_from_slice(folders);
+        plan.policy.write.extend(folders.written);
+        plan.policy.show.extend(folders.read);
         let stdin = std::mem::take(&mut job.stdin).open()?;
         let (socket, theirs) = UnixStream::pair()?;
         proxy::serve(socket, plan, stdin, (proxy::upstream(&self.host.env), refused.clone()))?;
@@ -96,6 +97,7 @@ impl ConfinedChild<'_> {
         let show = job.argv.iter().filter(is_shown).map(Utf8PathBuf::from).collect();
         let mut places = places::places(self.spec, self.host, &job.dir, (show, Some(self.loop_dir)));
         places.verification.clone_from(&self.verification);
+        places.is_base_clean = self.spec.clean_checkout;
         let policy = sandbox::policy(sandbox, self.role, &places);
         let own = match policy.mechanism {
             Mechanism::Namespaces => sandbox::proxy_variables(),

@@ -1,10 +1,12 @@
-//! Files as the filters of the user make them from their objects. The filters run in a folder of their own: one whose script
-//! is in the work would run what an agent wrote.
+//! Files as the filters of the user make them from their objects, in a folder without the work: a script there would be what
+//! an agent wrote.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
@@ -18,11 +20,11 @@ use crate::repository::Repository;
 
 pub(crate) struct FilteredFiles {
     folder: ScratchFolder,
-    pub(crate) paths: Vec<Vec<u8>>,
+    pub(crate) paths: BTreeSet<Vec<u8>>,
 }
 
 impl FilteredFiles {
-    /// Those of `files`, of `commit`, that a filter makes.
+    /// Runs the filters for the files of `commit` that have one.
     /// Errors: [`GitError::Filter`] if one fails.
     pub(crate) fn make<'a>(
         repository: &Repository,
@@ -30,7 +32,7 @@ impl FilteredFiles {
         commit: &Oid,
         files: impl Iterator<Item = (&'a Vec<u8>, &'a stage::File)>,
     ) -> Result<Self, GitError> {
-        let mut made = Self { folder: ScratchFolder::new()?, paths: Vec::new() };
+        let mut made = Self { folder: ScratchFolder::new()?, paths: BTreeSet::new() };
         let names = repository.filters(git)?;
         let files = files.filter_map(|(path, file)| Some((path, file.as_ref()?)));
         let files: Vec<_> = files.filter(|(_, (mode, _))| mode.starts_with("100")).collect();
@@ -39,49 +41,52 @@ impl FilteredFiles {
         }
         let attributes = AttributesFolder::of(git, commit)?;
         let git = attributes.apply(git, repository.git_dir()).with_filters_apart();
-        let asked =
-            git.output(["check-attr", "-z", "--stdin", "filter"], &list(files.iter().map(|it| it.0)))?;
-        let fields: Vec<_> = asked.split(|byte| *byte == 0).collect();
-        for field in fields.chunks_exact(3) {
-            if names.iter().any(|name| name.as_bytes() == field[2]) {
-                made.paths.push(field[0].to_vec());
-            }
-        }
+        let asked = list(files.iter().map(|(path, _)| *path));
+        let printed = git.output(["check-attr", "-z", "--stdin", "filter"], &asked)?;
+        let fields: Vec<_> = printed.split(|byte| *byte == 0).collect();
+        let is_filtered = |fields: &&[&[u8]]| names.iter().any(|name| name.as_bytes() == fields[2]);
+        made.paths = fields.chunks_exact(3).filter(is_filtered).map(|fields| fields[0].to_vec()).collect();
         if made.paths.is_empty() {
             return Ok(made);
         }
-        let (folder, index) = (made.folder.path().join("files"), made.folder.path().join("index"));
+        let index = made.folder.path().join("index");
         let git = git.with_index(&index);
         let lines = files.iter().flat_map(|(path, (mode, object))| stage::info(mode, object, path));
         stage::put(git, &lines.collect::<Vec<_>>())?;
-        let words = ["checkout-index", "-z", "--stdin", &format!("--prefix={folder}/")];
+        let words = ["checkout-index", "-z", "--stdin", &format!("--prefix={}/files/", made.folder.path())];
         match git.output(words, &list(made.paths.iter())) {
             Err(GitError::Failed { said, .. }) => Err(GitError::Filter(said)),
             other => other.map(|_| made),
         }
     }
 
-    /// Gives the files in the repository, as git wrote them without filters, this content.
-    pub(crate) fn place(&self, repository: &Repository) -> Result<(), GitError> {
-        for path in &self.paths {
+    /// Writes the files to the repository, except some. What is in their way was found to be a file of the commit before.
+    pub(crate) fn place(&self, repository: &Repository, except: &BTreeSet<Vec<u8>>) -> Result<(), GitError> {
+        for path in self.paths.difference(except) {
+            let from = self.folder.path().as_std_path().join("files").join(OsStr::from_bytes(path));
             let to = repository.on_disk(path);
-            // A sparse checkout does not have it.
-            let Some(parent) = to.parent().filter(|_| to.symlink_metadata().is_ok_and(|it| it.is_file()))
-            else {
-                continue;
-            };
-            let place = || -> io::Result<()> {
-                let from = self.folder.path().as_std_path().join("files").join(OsStr::from_bytes(path));
-                let mut new = tempfile::Builder::new().prefix(".refrain-").tempfile_in(parent)?;
-                io::copy(&mut File::open(&from)?, &mut new)?;
-                new.as_file().set_permissions(fs::metadata(&from)?.permissions())?;
-                new.persist(&to)?;
-                Ok(())
-            };
-            place().on("write", printable(&to.to_string_lossy()).as_ref())?;
+            let placed = place(&from, &to, repository.root().as_std_path());
+            placed.on("write", printable(&to.to_string_lossy()).as_ref())?;
         }
         Ok(())
     }
+}
+
+fn place(from: &Path, to: &Path, root: &Path) -> io::Result<()> {
+    let parent = to.parent().unwrap_or(root);
+    let above: Vec<_> = parent.ancestors().take_while(|folder| *folder != root).collect();
+    // From the top: nothing is written through a link.
+    for folder in above.into_iter().rev() {
+        if !folder.symlink_metadata().is_ok_and(|it| it.is_dir()) {
+            let _ = fs::remove_file(folder);
+            fs::create_dir(folder)?;
+        }
+    }
+    let mut new = tempfile::Builder::new().prefix(".refrain-").tempfile_in(parent)?;
+    io::copy(&mut File::open(from)?, &mut new)?;
+    new.as_file().set_permissions(fs::metadata(from)?.permissions())?;
+    new.persist(to)?;
+    Ok(())
 }
 
 fn list<'a>(paths: impl Iterator<Item = &'a Vec<u8>>) -> Vec<u8> {

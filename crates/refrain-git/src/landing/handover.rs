@@ -16,6 +16,7 @@ use refrain_core::LoopId;
 use refrain_core::git::{Oid, Operation, RepoPath};
 
 use crate::Cancel;
+use crate::candidate::stage::File;
 use crate::error::{GitError, OnPath};
 use crate::landing::filtered_files::FilteredFiles;
 use crate::landing::handover_disk::{Disk, Step};
@@ -209,31 +210,26 @@ impl Job<'_> {
         let staged = staged.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))?;
         let Some(staged) = staged else { return Ok(HandedOver::InProgress(Operation::Merge)) };
         let steps = steps?;
+        // It may take long: what the user changes meanwhile is seen after it.
+        let filtered = self.filtered(to, steps.iter().map(|step| (&step.path, &step.to)))?;
+        let made = filtered.as_ref().map(|filtered| filtered.paths.clone()).unwrap_or_default();
         let disk = self.look(&steps, &staged)?;
         if !disk.in_the_way.is_empty() {
             return Ok(in_the_way(disk.in_the_way));
         }
-        // After a kill, files may still be without what filters make of them.
-        let is_open = |step: &&Step| !disk.ahead.contains(&step.path) || self.note.is_there();
-        let new = || steps.iter().filter(is_open).map(|step| (&step.path, &step.to));
-        let filtered = match self.request.is_from_sandbox {
-            true => Some(FilteredFiles::make(self.repository, self.git, to, new())?),
-            false => None,
-        };
+
+        // Paths that the user already has in their final form stay, and git does not write what filters make: for these only the
+        // index is updated.
+        let settled: BTreeSet<_> = disk.ahead.union(&made).collect();
         if self.is_check {
-            return self.check(&steps, &disk);
+            return self.check(&steps, &settled);
         }
         self.note.write()?;
-        // Git compares a file with its index without the filter that made it.
-        let made = filtered.iter().flat_map(|made| &made.paths).filter(|path| !disk.ahead.contains(*path));
-        let made = made.map(|path| self.repository.on_disk(path));
-        for path in disk.cut_off.iter().cloned().chain(made) {
+        for path in &disk.cut_off {
             // If it cannot be removed, git names it and refuses to overwrite it.
             let _ = fs::remove_file(path);
         }
-        // Paths that the user already has in their final form stay; only the index is updated.
-        let ahead = steps.iter().filter(|step| disk.ahead.contains(&step.path));
-        self.put(self.git, ahead.map(|step| (&step.path, &step.to)))?;
+        self.settle(&steps, &settled)?;
         // From here on it cannot be cancelled.
         let git = self.git.to_its_end();
         let writing = if filtered.is_some() { git.without_filters() } else { git };
@@ -255,13 +251,13 @@ impl Job<'_> {
             self.note.remove()?;
             return Ok(in_the_way([path].into()));
         }
-        if let Some(filtered) = filtered {
-            filtered.place(self.repository)?;
+        if let Some(filtered) = &filtered {
+            filtered.place(self.repository, &disk.ahead)?;
         }
         if self.head == expected
             && let Some(said) = self.move_branch()?
         {
-            self.take_back(writing, &lock, &steps, &disk)?;
+            self.take_back(git, &lock, &steps, &disk)?;
             self.note.remove()?;
             return Ok(match self.repository.reference("HEAD")? {
                 Some(head) if head != *expected => HandedOver::Diverged { head },
@@ -273,11 +269,26 @@ impl Job<'_> {
         Ok(HandedOver::Done)
     }
 
+    /// Gives paths in the private index the entries of the new commit.
+    fn settle(&self, steps: &[Step], settled: &BTreeSet<&Vec<u8>>) -> Result<(), GitError> {
+        let settled = steps.iter().filter(|step| settled.contains(&step.path));
+        self.put(self.git, settled.map(|step| (&step.path, &step.to)))
+    }
+
+    /// What filters make of the files of a commit, if they may not run in the work.
+    fn filtered<'f>(
+        &self,
+        commit: &Oid,
+        files: impl Iterator<Item = (&'f Vec<u8>, &'f File)>,
+    ) -> Result<Option<FilteredFiles>, GitError> {
+        let make = || FilteredFiles::make(self.repository, self.git, commit, files);
+        self.request.is_from_sandbox.then(make).transpose()
+    }
+
     /// Asks git whether it would overwrite something; it writes only the private index.
-    fn check(&self, steps: &[Step], disk: &Disk) -> Result<HandedOver, GitError> {
+    fn check(&self, steps: &[Step], settled: &BTreeSet<&Vec<u8>>) -> Result<HandedOver, GitError> {
         let HandOverRequest { expected, to, .. } = self.request;
-        let ahead = steps.iter().filter(|step| disk.ahead.contains(&step.path));
-        self.put(self.git, ahead.map(|step| (&step.path, &step.to)))?;
+        self.settle(steps, settled)?;
         self.git.run(["update-index", "-q", "--refresh"], &[])?;
         let read = ["read-tree", "-n", "-m", "-u", "--no-recurse-submodules", expected.as_str(), to.as_str()];
         let done = self.git.run(read, &[])?;
@@ -304,6 +315,9 @@ impl Job<'_> {
     ) -> Result<(), GitError> {
         lock.copy_to(self.request.index)?;
         let written = || steps.iter().filter(|step| !disk.ahead.contains(&step.path) && !step.is_submodule());
+        let filtered =
+            self.filtered(self.request.expected, written().map(|step| (&step.path, &step.from)))?;
+        let git = if filtered.is_some() { git.without_filters() } else { git };
         let mut back = Vec::new();
         for step in written() {
             match &step.from {
@@ -321,12 +335,7 @@ impl Job<'_> {
             }
         }
         Git::output(git, ["checkout-index", "--force", "-z", "--stdin"], &back)?;
-        if self.request.is_from_sandbox {
-            let old = written().map(|step| (&step.path, &step.from));
-            FilteredFiles::make(self.repository, self.git, self.request.expected, old)?
-                .place(self.repository)?;
-        }
-        Ok(())
+        filtered.map_or(Ok(()), |filtered| filtered.place(self.repository, &BTreeSet::new()))
     }
 }
 

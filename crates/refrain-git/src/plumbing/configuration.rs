@@ -58,11 +58,11 @@ impl GitSettings {
             (Some(_), Some(pins)) => Err(GitError::OtherProgram(pins.program.clone().into())),
             _ => {
                 let told = Overrides::of(&self.settings, &self.pinned_files, pins);
-                let is_program = |setting: &Setting| {
+                let is_program = |setting: &&Setting| {
                     is_of_filter(&setting.key) && !self.used(&setting.key, &told).is_empty()
                 };
-                let filters =
-                    self.settings.iter().filter(|it| is_program(it)).map(|it| it.key.clone()).collect();
+                let filters = self.settings.iter().filter(is_program);
+                let filters = filters.map(|setting| setting.key.clone()).collect();
                 let has_own_hooks = self.settings.iter().any(|setting| setting.key.starts_with("hook."));
                 let has_hooks =
                     has_own_hooks || self.pinned_files.iter().any(|pin| pin.name.starts_with(HOOKS));

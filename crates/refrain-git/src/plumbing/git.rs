@@ -301,14 +301,14 @@ impl<'a> Git<'a> {
         Self { runs_hooks: true, ..self }
     }
 
+    /// The same in a folder that has nothing of the work but attributes.
+    pub(crate) fn with_filters_apart(self) -> Self {
+        Self { filtering: Filtering::Apart, ..self }
+    }
+
     /// The same without filters.
     pub(crate) fn without_filters(self) -> Self {
         Self { filtering: Filtering::Off, ..self }
-    }
-
-    /// The same with filters that run with the rights of the user: its folder has nothing that an agent wrote but attributes.
-    pub(crate) fn with_filters_apart(self) -> Self {
-        Self { filtering: Filtering::Apart, ..self }
     }
 
     /// The same, which gets no missing objects from a remote.
@@ -442,6 +442,8 @@ impl<'a> Git<'a> {
         let is_confined = !is_one_of(TALKING)
             && command_of(&args) != Some("commit-tree")
             && self.filtering != Filtering::Apart;
+        // A filter or a merge driver in a sandbox could give verified objects another content.
+        let writes_objects = is_one_of(&["merge-tree", "write-tree"]);
         let fetches = overrides.fetches && !overrides.variables.contains(&NO_LAZY_FETCH);
         let limits = if runs_programs || fetches {
             None
@@ -449,7 +451,8 @@ impl<'a> Git<'a> {
             self.file_limits(&args, program.as_deref(), overrides.link_targets)
         };
         let tool = tool.args(args).input(input).cancel(self.cancel).outlasting_signals(self.is_final);
-        let mut tool = tool.swept_by(sweeper).confined(is_confined).held_to(limits);
+        let mut tool =
+            tool.swept_by(sweeper).confined(is_confined).writing_objects(writes_objects).held_to(limits);
         if let Some(most) = self.most {
             tool = tool.most(most);
         }

@@ -129,6 +129,15 @@ impl Overrides {
         overrides
     }
 
+    /// Whether content that a filter does not make is an error.
+    pub(crate) fn require_filters(&mut self, is_required: bool) {
+        let parts = self.filters.iter().filter_map(|key| parts(key));
+        let names: BTreeSet<_> = parts.filter(|(section, ..)| *section == "filter").map(|it| it.1).collect();
+        let keys = names.into_iter().flatten().map(|name| format!("filter.{name}.required"));
+        let required: Vec<_> = keys.map(|key| (key, is_required.to_string())).collect();
+        self.settings.extend(required);
+    }
+
     /// No program filters or merges content.
     pub(crate) fn drop_filters(&mut self) {
         self.require_filters(false);
@@ -137,15 +146,6 @@ impl Overrides {
                 self.settings.push((key, other.to_owned()));
             }
         }
-    }
-
-    /// Whether content that a filter does not make is an error.
-    pub(crate) fn require_filters(&mut self, is_required: bool) {
-        let parts = self.filters.iter().filter_map(|key| parts(key));
-        let names: BTreeSet<_> = parts.filter(|(section, ..)| *section == "filter").map(|it| it.1).collect();
-        let keys = names.into_iter().flatten().map(|name| format!("filter.{name}.required"));
-        let required: Vec<_> = keys.map(|key| (key, is_required.to_string())).collect();
-        self.settings.extend(required);
     }
 
     /// The overrides that apply with any pins: no git of ours runs a hook from a setting, or the command of a

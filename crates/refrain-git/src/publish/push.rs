@@ -68,10 +68,11 @@ impl Repository {
             let next = format!("look at it, and git push {remote} {} once it may be seen", request.branch);
             return Ok(Some(format!("{secret}; {next}")));
         }
+        let head = self.branch_head(request.branch)?;
         if self.is_confined()
-            && let Some(head) = self.branch_head(request.branch)?
+            && let Some(head) = &head
         {
-            let asked = self.ask_pre_push(upstream, (&refname, &head), (&refname, None), bounds.cancel)?;
+            let asked = self.ask_pre_push(upstream, (&refname, head), (&refname, None), bounds.cancel)?;
             if let Err(said) = asked {
                 return Ok(Some(format!("a hook declined the push: {said}")));
             }
@@ -94,7 +95,7 @@ impl Repository {
         if !done.status.success() {
             return Ok(Some(said(&done)));
         }
-        if let Some(head) = self.branch_head(request.branch)? {
+        if let Some(head) = head {
             self.track(&destination, request.branch, &head);
         }
         Ok(None)

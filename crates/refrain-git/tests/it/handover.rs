@@ -425,16 +425,16 @@ fn filtered(smudge: &str) -> Waiting {
     });
     it.is_from_sandbox = true;
     it.place.git(&["config", "filter.up.smudge", smudge]);
-    it.place.git(&["config", "filter.up.clean", "tr A-Z a-z"]);
+    it.place.git(&["config", "filter.up.clean", "sed 's/!$//'"]);
     it
 }
 
 #[test]
 fn filters_of_the_user_make_the_files_of_a_sandbox_apart() {
-    let it = filtered("tr a-z A-Z");
+    let it = filtered("sed 's/$/!/'");
     assert_eq!(it.hand_over(), HandedOver::Done);
     it.is_done();
-    assert_eq!(it.place.read("new/zz.up"), "THE LAST\n");
+    assert_eq!(it.place.read("new/zz.up"), "the last!\n");
     assert_eq!(it.place.read("src/a.rs"), "fn a() { wave() }\n");
 }
 
@@ -454,10 +454,10 @@ fn no_script_of_the_work_is_a_filter_of_it(#[case] smudge: &str) {
 
 #[test]
 fn what_a_filter_made_is_put_back_too() {
-    let it = filtered("tr a-z A-Z");
+    let it = filtered("sed 's/$/!/'");
     let place = &it.place;
     place.git(&["checkout", "-q", "--detach", it.wave.as_str()]);
-    place.write("new/zz.up", "THE NEWEST\n");
+    place.write("new/zz.up", "the newest!\n");
     place.git(&["commit", "-qam", "Wave 2"]);
     let second = place.head();
     place.git(&["checkout", "-q", "main"]);
@@ -466,11 +466,11 @@ fn what_a_filter_made_is_put_back_too() {
     it.place.hook("reference-transaction", "test \"$1\" = prepared && exit 1; exit 0");
     let handed = it.hand_over();
     assert!(matches!(handed, HandedOver::BranchHeld { .. }), "{handed:?}");
-    assert_eq!(it.place.read("new/zz.up"), "THE LAST\n");
+    assert_eq!(it.place.read("new/zz.up"), "the last!\n");
     it.place.hook("reference-transaction", "exit 0");
     assert_eq!(it.hand_over(), HandedOver::Done);
     it.is_done();
-    assert_eq!(it.place.read("new/zz.up"), "THE NEWEST\n");
+    assert_eq!(it.place.read("new/zz.up"), "the newest!\n");
 }
 
 /// The agent of another loop may put a link there at any time, also when this loop has no sandbox.

@@ -26,9 +26,15 @@ use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
 use crate::supervisor::{Job, KeeperSpec, Report, Stdin, Supervisor};
 
-/// Puts the process of a tool into a sandbox. It gets the tool's environment, and the folders that the tool writes.
-type Confine =
-    dyn Fn(Job<NoListener>, &[Variable], &[Utf8PathBuf]) -> io::Result<Job<NoListener>> + Send + Sync;
+/// Puts the process of a tool into a sandbox. It gets the tool's environment and folders.
+type Confine = dyn Fn(Job<NoListener>, &[Variable], ToolFolders) -> io::Result<Job<NoListener>> + Send + Sync;
+
+/// Folders of a tool that its sandbox would hide.
+#[derive(Debug, Default)]
+pub struct ToolFolders {
+    pub written: Vec<Utf8PathBuf>,
+    pub read: Vec<Utf8PathBuf>,
+}
 type Variable = (OsString, OsString);
 
 /// The sandbox of a tool.
@@ -37,7 +43,7 @@ pub struct Confinement(Arc<Confine>);
 
 impl Confinement {
     pub fn new(
-        confine: impl Fn(Job<NoListener>, &[Variable], &[Utf8PathBuf]) -> io::Result<Job<NoListener>>
+        confine: impl Fn(Job<NoListener>, &[Variable], ToolFolders) -> io::Result<Job<NoListener>>
         + Send
         + Sync
         + 'static,
@@ -106,9 +112,13 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
     if let Some(Confinement(confine)) = confinement {
         fs::create_dir(&own).map_err(failed)?;
         copy = IndexCopy::make(&mut job, &own).map_err(failed)?;
-        let objects = job.env.iter().find(|(name, _)| name == OBJECTS).map(|(_, path)| path.into());
-        let folders: Vec<Utf8PathBuf> = [own].into_iter().chain(objects).collect();
-        job = confine(job, &env, &folders).map_err(failed)?;
+        let mut folders = ToolFolders { written: vec![own], read: Vec::new() };
+        let objects = job.env.iter().find(|(name, _)| name == OBJECTS);
+        match tool.writes_objects {
+            true => folders.written.extend(objects.map(|(_, path)| path.into())),
+            false => folders.read.extend(objects.map(|(_, path)| path.into())),
+        }
+        job = confine(job, &env, folders).map_err(failed)?;
     }
     let (program, marks) = (sweeper.program.clone(), vec![sweeper.mark.clone()]);
     let keeper = KeeperSpec { program, env, marks, loop_dir: Some(sweeper.loop_dir.clone()), lease: None };

@@ -133,8 +133,8 @@ impl WorktreeLock {
         })
     }
 
-    /// Claims a folder for commits that are handed over to it, or names the loops that work there: they would take the commits
-    /// for their own, and an agent that changes folders meanwhile could lead git elsewhere.
+    /// Claims a folder to hand commits over. Returns the loops that work there: they would count the commits as their own work,
+    /// and an agent that changes folders meanwhile could lead git elsewhere.
     pub fn claim_alone(project: &Project, folder: &Utf8Path) -> Result<Result<Self, Vec<String>>, DiskError> {
         Ok(match Self::claim(project, folder, false)? {
             ClaimOutcome::Alone(lock) | ClaimOutcome::Beside(lock, _) => Ok(lock),

@@ -187,7 +187,7 @@ pub struct Proving {
 }
 
 impl Proving {
-    /// Its name among those of the loop that follow an attempt.
+    /// A name that no other verification of the loop has; none before the first attempt.
     pub fn name(&self) -> Option<String> {
         let tree = self.candidate.as_ref().and_then(|candidate| candidate.tree.as_ref());
         let tree = tree.map_or("", |tree| tree.short());
