@@ -31,15 +31,21 @@ impl LiveProgress {
     }
 
     /// Waits until the beat is another than `seen`, or for `at_most`; forever without it.
-    pub(crate) fn wait(&self, seen: ProgressSnapshot, at_most: Option<Duration>) -> ProgressSnapshot {
+    pub(crate) fn wait(&self, seen: ProgressSnapshot, at_most: Option<Duration>) {
+        self.wait_while(|now| *now == seen, at_most);
+    }
+
+    /// The same for the journal alone: output is passed over.
+    pub(crate) fn wait_for_records(&self, seen: ProgressSnapshot, at_most: Option<Duration>) {
+        self.wait_while(|now| now.journal == seen.journal, at_most);
+    }
+
+    fn wait_while(&self, is_same: impl Fn(&ProgressSnapshot) -> bool, at_most: Option<Duration>) {
         let guard = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |snapshot: &mut ProgressSnapshot| *snapshot == seen && !snapshot.over;
+        let same = |snapshot: &mut ProgressSnapshot| is_same(snapshot) && !snapshot.over;
         match at_most {
-            None => *self.changed.wait_while(guard, same).unwrap_or_else(PoisonError::into_inner),
-            Some(at_most) => {
-                let waited = self.changed.wait_timeout_while(guard, at_most, same);
-                *waited.unwrap_or_else(PoisonError::into_inner).0
-            }
+            None => drop(self.changed.wait_while(guard, same)),
+            Some(at_most) => drop(self.changed.wait_timeout_while(guard, at_most, same)),
         }
     }
 }

@@ -88,7 +88,7 @@ impl<E: DeserializeOwned> JournalReader<E> {
 
     pub(crate) fn wait(&self, snapshot: ProgressSnapshot, at_most: Option<Duration>) {
         match &self.wake {
-            Wake::LiveProgress(live_progress) => drop(live_progress.wait(snapshot, at_most)),
+            Wake::LiveProgress(live_progress) => live_progress.wait(snapshot, at_most),
             Wake::Files(notice) => {
                 notice.wait(Some(at_most.map_or(ALIVE_CHECK, |at_most| at_most.min(ALIVE_CHECK))));
             }

@@ -7,7 +7,6 @@ mod post;
 use std::io;
 use std::sync::Arc;
 use std::thread::{JoinHandle, spawn};
-use std::time::{Duration, Instant};
 
 use refrain_core::plan::PlanState;
 use refrain_core::spec::Millis;
@@ -18,7 +17,7 @@ use refrain_store::outbox::webhook::DeliveredUpTo;
 use refrain_store::{JournalError, LoopDir, RunnerLock};
 
 use self::post::Post;
-use crate::driver::progress::{LiveProgress, ProgressSnapshot};
+use crate::driver::progress::LiveProgress;
 use crate::observe::webhook::{PATIENCE, Webhook};
 use crate::service::redact::Redactor;
 use crate::{EngineError, PlanRunner, Runner, Service};
@@ -85,33 +84,16 @@ where
             if snapshot.over {
                 return post.and_then(|post| post.finish(&dir, watch.seen(snapshot.journal)));
             }
-            wait(&live_progress, snapshot, post.as_mut(), &dir);
+            // What is due is tried before it waits for the next event or the next try.
+            let patience = post.as_mut().and_then(|post| {
+                if post.wait().is_some_and(|wait| wait.is_zero()) {
+                    post.deliver(&dir, PATIENCE);
+                }
+                post.wait()
+            });
+            live_progress.wait_for_records(snapshot, patience);
         }
     })))
-}
-
-/// Tries what is due, then waits for the next event or the next try.
-fn wait(live_progress: &LiveProgress, snapshot: ProgressSnapshot, post: Option<&mut Post>, dir: &LoopDir) {
-    let patience = post.and_then(|post| {
-        if post.wait().is_some_and(|wait| wait.is_zero()) {
-            post.deliver(dir, PATIENCE);
-        }
-        post.wait()
-    });
-    let until = patience.map(|patience| Instant::now() + patience);
-    let mut seen = snapshot;
-    loop {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        if left == Some(Duration::ZERO) {
-            return;
-        }
-        let now = live_progress.wait(seen, left);
-        // Output does not concern it.
-        if now.journal != snapshot.journal || now.over {
-            return;
-        }
-        seen = now;
-    }
 }
 
 impl Service {

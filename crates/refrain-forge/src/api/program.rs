@@ -196,7 +196,7 @@ impl ForgeResponse {
                 && let (Ok(name), Ok(value)) =
                     (name.parse::<HeaderName>(), value.trim().parse::<HeaderValue>())
             {
-                // Of too many headers the rest is left out.
+                // Of too many headers the rest is omitted.
                 let _ = headers.try_append(name, value);
             }
         }

@@ -1,9 +1,6 @@
 //! Parses request parameters against the schema that describes them, so that an error names the parameter and what is
 //! accepted.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-
 use refrain_core::values::whole_numbers;
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
@@ -11,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// Parses the parameters of a query string.
 pub(super) fn of_query<T: DeserializeOwned + JsonSchema>(said: Vec<(String, String)>) -> Result<T, String> {
-    let schema = schema::<T>();
+    let schema = schema_for!(T).to_value();
     let mut object = Map::new();
     for (name, text) in said {
         let property = &schema["properties"][&name];
@@ -33,7 +30,7 @@ pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     let accepted = "accepted: a JSON object";
     match serde_json::from_slice(bytes) {
-        Ok(Value::Object(object)) => taken(object, &schema::<T>()),
+        Ok(Value::Object(object)) => taken(object, &schema_for!(T).to_value()),
         Ok(_) => Err(format!("the body is no object: {accepted}")),
         Err(error) if error.is_eof() => Err(format!("the body ends in the middle: {accepted}")),
         Err(error) => Err(format!(
@@ -42,14 +39,6 @@ pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<
             error.column()
         )),
     }
-}
-
-/// The schema of a type, made once.
-fn schema<T: JsonSchema>() -> Arc<Value> {
-    static MADE: LazyLock<Mutex<BTreeMap<String, Arc<Value>>>> = LazyLock::new(Mutex::default);
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    let schema = made.entry(T::schema_id().into_owned());
-    Arc::clone(schema.or_insert_with(|| Arc::new(schema_for!(T).to_value())))
 }
 
 fn taken<T: DeserializeOwned>(object: Map<String, Value>, schema: &Value) -> Result<T, String> {

@@ -2,9 +2,6 @@
 //! running loops too. That is the user's own file; a project's caps are pinned when a loop is started, because an agent
 //! could change the file.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{CapKind, Caps};
 use serde::Deserialize;
@@ -13,40 +10,24 @@ use super::file;
 use super::keys::Budget;
 use super::setting::{ConfigError, Values};
 
-/// The caps of the user's own file, read again when it changed.
+/// The caps of the user's own file.
 #[derive(Clone, Debug)]
 pub struct UserCaps {
     config_home: Utf8PathBuf,
-    seen: Option<(Stamp, Caps)>,
+    last: Option<Caps>,
 }
-
-/// A file that looks the same was not written since: inode, length, and time in seconds and nanoseconds. None if there
-/// is no file.
-type Stamp = Option<(u64, u64, i64, i64)>;
 
 impl UserCaps {
     /// Those of this config home; nothing is read yet.
     pub fn new(config_home: &Utf8Path) -> Self {
-        Self { config_home: config_home.to_owned(), seen: None }
+        Self { config_home: config_home.to_owned(), last: None }
     }
 
     /// The caps of the file now. While it cannot be read, the earlier ones hold.
     pub fn read(&mut self) -> Result<Caps, ConfigError> {
-        let meta = fs::metadata(file::user_place(&self.config_home)).ok();
-        let stamp: Stamp = meta.map(|meta| (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()));
-        if let Some((seen, caps)) = self.seen
-            && seen == stamp
-        {
-            return Ok(caps);
-        }
-        match (self.parse(), self.seen) {
-            (Ok(caps), _) => {
-                self.seen = Some((stamp, caps));
-                Ok(caps)
-            }
-            (Err(_), Some((_, caps))) => Ok(caps),
-            (Err(error), None) => Err(error),
-        }
+        let caps = self.parse().or_else(|error| self.last.ok_or(error))?;
+        self.last = Some(caps);
+        Ok(caps)
     }
 
     fn parse(&self) -> Result<Caps, ConfigError> {

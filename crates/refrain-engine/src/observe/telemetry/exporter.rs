@@ -15,7 +15,7 @@ use refrain_store::journal::{Journal, Tail};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{ExportRefusal, Refusal, Target, Telemetry};
-use crate::driver::progress::{LiveProgress, ProgressSnapshot};
+use crate::driver::progress::LiveProgress;
 use crate::service::redact::Redactor;
 
 /// How many spans are kept for a collector that takes none; of more, the last. As many are sent at once.
@@ -107,12 +107,7 @@ where
             if snapshot.over {
                 return owed.trouble.or(owed.lost);
             }
-            let journal = |seen: ProgressSnapshot| seen.journal;
-            let mut seen = snapshot;
-            while journal(seen) == journal(snapshot) && !seen.over {
-                // Output does not concern it.
-                seen = live_progress.wait(seen, None);
-            }
+            live_progress.wait_for_records(snapshot, None);
         }
     });
     Ok((thread, woken))
