@@ -218,6 +218,11 @@ impl Repository {
         &self.root
     }
 
+    /// The folders that an agent writes: Refrain takes no program of its own from there.
+    pub fn folders(&self) -> Vec<&Utf8Path> {
+        folders(&self.root, &self.common_dir)
+    }
+
     /// The committer identity here: `Name <address>`.
     pub fn committer(&self) -> Result<String, GitError> {
         let said = self.git().text(["var", "GIT_COMMITTER_IDENT"], &[])?;
@@ -300,14 +305,17 @@ impl Repository {
     }
 }
 
+fn folders<'a>(root: &'a Utf8Path, common_dir: &'a Utf8Path) -> Vec<&'a Utf8Path> {
+    [Some(root), common_dir.parent()].into_iter().flatten().collect()
+}
+
 /// The git program and a `PATH` for it, both outside the worktree and the git folder's parent.
 fn outside(
     env: &[(OsString, OsString)],
     root: &Utf8Path,
     common_dir: &Utf8Path,
 ) -> (Option<PathBuf>, Option<OsString>) {
-    let dirs = [Some(root), common_dir.parent()];
-    let dirs: Vec<&Utf8Path> = dirs.into_iter().flatten().collect();
+    let dirs = folders(root, common_dir);
     (program(env, &dirs), path_outside(env, &dirs))
 }
 

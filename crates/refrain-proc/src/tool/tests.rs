@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt;
+
 use super::pipe_io::COMPLAINT;
 use super::*;
 
@@ -40,6 +42,35 @@ fn a_tool_has_only_the_given_environment() {
     let env = [("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "1".into())];
     let said = sh("echo $A-$B-$HOME").env(&env).with("B", "2").output().unwrap();
     assert_eq!(said, b"1-2-\n");
+}
+
+#[test]
+fn a_tool_is_not_found_where_an_agent_writes() {
+    let [clone, user] = [0, 1].map(|_| tempfile::tempdir().unwrap());
+    let bin = clone.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let plant = |path: &Path| {
+        std::fs::write(path, "#!/bin/sh\necho planted\n").unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    ["sh", "uname", "planted"].iter().for_each(|name| plant(&bin.join(name)));
+    // A link of the user's that leads into the clone.
+    std::os::unix::fs::symlink(bin.join("planted"), user.path().join("planted")).unwrap();
+    std::os::unix::fs::symlink(&bin, user.path().join("link")).unwrap();
+    let path = format!("{0}:{1}/link:bin:.:{1}:/usr/bin:/bin", bin.display(), user.path().display());
+    let (env, dirs) = ([("PATH".into(), path.into())], [Utf8Path::from_path(clone.path()).unwrap()]);
+    let outside = |program| Tool::new(program, clone.path()).outside(&env, &dirs);
+    let said = outside("sh").args(["-c", "uname; echo $PATH"]).output().unwrap();
+    let expected = format!("Linux\n{}:/usr/bin:/bin\n", user.path().display());
+    assert_eq!(String::from_utf8(said).unwrap().replace("Darwin", "Linux"), expected);
+    assert!(
+        matches!(outside("planted").run(), Err(ToolError::Missing { program, .. }) if program == "planted")
+    );
+    // One that is named by its path is the user's choice.
+    let named = bin.join("planted");
+    assert_eq!(Tool::new(&named, clone.path()).outside(&env, &dirs).output().unwrap(), b"planted\n");
+    // Without a `PATH`, the system has one.
+    assert_eq!(sh("echo ok").outside(&[], &dirs).output().unwrap(), b"ok\n");
 }
 
 #[test]
