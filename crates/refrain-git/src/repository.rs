@@ -158,6 +158,12 @@ impl Repository {
         Ok(Self { new_objects: Some(Arc::new(private)), ..self })
     }
 
+    /// The folders with the objects that it finds.
+    pub(crate) fn object_folders(&self) -> impl Iterator<Item = Utf8PathBuf> {
+        let new = self.new_objects.as_deref().map(|(new, _)| new.path().to_owned());
+        new.into_iter().chain([self.common_dir.join("objects")])
+    }
+
     pub(crate) fn pins(&self) -> Option<&GitPins> {
         self.pins.as_deref()
     }

@@ -80,7 +80,7 @@ fn a_tool_in_a_folder_of_the_project_is_not_run() {
     let agent = agent(&place.sandbox, plant);
     let own = ["--create-branch", "--notify=desktop"];
     place.start(&agent, "pr", &own).with_code(0);
-    assert_eq!(place.effects().last().unwrap(), "ready ready");
+    assert!(place.effects().iter().any(|effect| effect.starts_with("open ")), "{:?}", place.effects());
     // Another start has a look at its gates with a shell.
     place.start("/bin/true", "none", &["--name", "other", "--gate", "test -d .venv && true", "-m", "1"]);
     nothing_went_elsewhere(&place.sandbox);
