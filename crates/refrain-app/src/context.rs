@@ -48,6 +48,16 @@ impl Context {
         in_path_outside(program, &self.host.env, &folders).is_some()
     }
 
+    /// The path of a file that the user named, without the links that lead to it now.
+    pub fn real(&self, path: &Utf8Path) -> Utf8PathBuf {
+        let path = self.dir.join(path);
+        let folder = path.parent().and_then(|folder| folder.canonicalize_utf8().ok());
+        path.canonicalize_utf8().unwrap_or_else(|_| match (folder, path.file_name()) {
+            (Some(folder), Some(name)) => folder.join(name),
+            _ => path.components().collect(),
+        })
+    }
+
     /// A variable of the user's environment that is not empty.
     pub fn variable(&self, name: &str) -> Option<&str> {
         let found = self.host.env.iter().find(|(found, _)| found == name)?;

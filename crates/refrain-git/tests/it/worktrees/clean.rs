@@ -1,7 +1,6 @@
 //! A checkout for gates: exactly a tree, with caches kept, and nothing else of the worktree.
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
