@@ -1,5 +1,3 @@
-use std::os::unix::fs::PermissionsExt;
-
 use super::pipe_io::COMPLAINT;
 use super::*;
 
@@ -49,11 +47,8 @@ fn a_tool_is_not_found_where_an_agent_writes() {
     let [clone, user] = [0, 1].map(|_| tempfile::tempdir().unwrap());
     let bin = clone.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
-    let plant = |path: &Path| {
-        std::fs::write(path, "#!/bin/sh\necho planted\n").unwrap();
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    ["sh", "uname", "planted"].iter().for_each(|name| plant(&bin.join(name)));
+    let plant = r#"for name in sh uname planted; do printf '#!/bin/sh\necho planted\n' > $name; chmod +x $name; done"#;
+    run("sh", &["-c", plant], &bin).unwrap();
     // A link of the user's that leads into the clone.
     std::os::unix::fs::symlink(bin.join("planted"), user.path().join("planted")).unwrap();
     std::os::unix::fs::symlink(&bin, user.path().join("link")).unwrap();
