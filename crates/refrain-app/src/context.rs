@@ -2,7 +2,8 @@ pub mod environment;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_engine::{Host, Service, chain};
+use refrain_engine::tool::{Tool, in_path_outside};
+use refrain_engine::{Host, Project, Service, chain};
 
 use crate::caller::{Action, Caller, Permission};
 use crate::effects::TypedOptions;
@@ -31,6 +32,30 @@ impl Context {
     /// The service of the project that the folder lies in.
     pub fn service(&self) -> Result<Service, RequestError> {
         self.open(&self.dir, false)
+    }
+
+    /// A tool that is found outside of the project, where an agent writes.
+    #[must_use]
+    pub fn outside<'a>(&'a self, tool: Tool<'a>) -> Tool<'a> {
+        let project = Project::find(&self.dir).ok();
+        tool.outside(&self.host.env, &project.iter().flat_map(Project::folders).collect::<Vec<_>>())
+    }
+
+    /// Whether [`Self::outside`] finds it.
+    pub fn has_program(&self, program: &str) -> bool {
+        let project = Project::find(&self.dir).ok();
+        let folders: Vec<&Utf8Path> = project.iter().flat_map(Project::folders).collect();
+        in_path_outside(program, &self.host.env, &folders).is_some()
+    }
+
+    /// The path of a file that the user named, without the links that lead to it now.
+    pub fn real(&self, path: &Utf8Path) -> Utf8PathBuf {
+        let path = self.dir.join(path);
+        let folder = path.parent().and_then(|folder| folder.canonicalize_utf8().ok());
+        path.canonicalize_utf8().unwrap_or_else(|_| match (folder, path.file_name()) {
+            (Some(folder), Some(name)) => folder.join(name),
+            _ => path.components().collect(),
+        })
     }
 
     /// A variable of the user's environment that is not empty.

@@ -98,5 +98,6 @@ pub use session::{Activity, Turn, TurnReport};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {
+    pub use refrain_proc::program::in_path_outside;
     pub use refrain_proc::tool::{Tool, ToolError, ToolOutput, at_terminal, run};
 }

@@ -232,6 +232,12 @@ pub fn open(path: &Utf8Path, flags: OFlags) -> io::Result<File> {
     Folder::open(folder)?.file(name, flags)
 }
 
+/// Reads a regular file of at most `most` bytes by a path without links.
+/// Errors: As [`open`]; and if the file is larger.
+pub fn read(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
+    content(open(path, OFlags::RDONLY)?, most)
+}
+
 /// Opens a regular file to read it. Links are followed: the path may be the user's own.
 /// Errors: If it cannot be opened, or is no regular file: a FIFO would wait for its other end, and a device may never
 /// end.
@@ -248,7 +254,10 @@ pub fn open_regular(path: &(impl AsRef<Path> + ?Sized)) -> io::Result<File> {
 /// Reads a regular file of at most `most` bytes. Links are followed, as by [`open_regular`].
 /// Errors: As [`open_regular`]; and if the file is larger.
 pub fn read_regular(path: &(impl AsRef<Path> + ?Sized), most: u64) -> io::Result<Vec<u8>> {
-    let file = open_regular(path)?;
+    content(open_regular(path)?, most)
+}
+
+fn content(file: File, most: u64) -> io::Result<Vec<u8>> {
     let is_larger = || io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"));
     let length = file.metadata()?.len();
     if length > most {

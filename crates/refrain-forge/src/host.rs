@@ -37,15 +37,15 @@ pub struct Forge {
 impl Forge {
     /// The forge of a remote's address: GitHub at github.com and wherever `gh` has a login or there is a token;
     /// GitLab at gitlab.com and wherever `glab` has a login. None elsewhere, where a branch can only be pushed. The
-    /// programs run in `dir` with the user's environment; GitHub is asked with a token if `gh` has no login.
+    /// programs are not taken from `folders`, which an agent writes; GitHub is asked with a token if `gh` has no login.
     pub fn of(
         url: &str,
-        dir: &Utf8Path,
+        folders: &[&Utf8Path],
         env: &[(OsString, OsString)],
         cancel: Option<&Cancel>,
     ) -> Result<Option<Self>, Trouble> {
         let Some(place) = RepositoryAddress::of(url) else { return Ok(None) };
-        let program = |name| Program::new(name, &place.host, dir, env, cancel);
+        let program = |name| Program::new(name, &place.host, folders, env, cancel);
         let token = Token::of(&place.host, env);
         let is_github = is_githubs(&place.host);
         // If there is no alternative, the program is not asked twice.

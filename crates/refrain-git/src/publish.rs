@@ -298,12 +298,7 @@ impl Repository {
 
     /// Whether a commit equals the other or is its ancestor.
     pub fn is_behind(&self, commit: &Oid, other: &Oid) -> Result<bool, GitError> {
-        let done = self.git().run(["merge-base", "--is-ancestor", commit.as_str(), other.as_str()], &[])?;
-        match done.status.code() {
-            Some(0) => Ok(true),
-            Some(1) => Ok(false),
-            _ => Err(GitError::Failed { command: "git merge-base".to_owned(), said: said(&done) }),
-        }
+        Ok(commit == other || self.merge_base(self.git(), commit, other)?.as_ref() == Some(commit))
     }
 
     pub(crate) fn has(&self, commit: &Oid) -> Result<bool, GitError> {

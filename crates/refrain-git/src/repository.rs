@@ -158,6 +158,12 @@ impl Repository {
         Ok(Self { new_objects: Some(Arc::new(private)), ..self })
     }
 
+    /// The folders with the objects that it finds.
+    pub(crate) fn object_folders(&self) -> impl Iterator<Item = Utf8PathBuf> {
+        let new = self.new_objects.as_deref().map(|(new, _)| new.path().to_owned());
+        new.into_iter().chain([self.common_dir.join("objects")])
+    }
+
     pub(crate) fn pins(&self) -> Option<&GitPins> {
         self.pins.as_deref()
     }
@@ -216,6 +222,11 @@ impl Repository {
 
     pub fn root(&self) -> &Utf8Path {
         &self.root
+    }
+
+    /// The folders that an agent writes: Refrain takes no program of its own from there.
+    pub fn folders(&self) -> Vec<&Utf8Path> {
+        folders(&self.root, &self.common_dir)
     }
 
     /// The committer identity here: `Name <address>`.
@@ -300,14 +311,17 @@ impl Repository {
     }
 }
 
+fn folders<'a>(root: &'a Utf8Path, common_dir: &'a Utf8Path) -> Vec<&'a Utf8Path> {
+    [Some(root), common_dir.parent()].into_iter().flatten().collect()
+}
+
 /// The git program and a `PATH` for it, both outside the worktree and the git folder's parent.
 fn outside(
     env: &[(OsString, OsString)],
     root: &Utf8Path,
     common_dir: &Utf8Path,
 ) -> (Option<PathBuf>, Option<OsString>) {
-    let dirs = [Some(root), common_dir.parent()];
-    let dirs: Vec<&Utf8Path> = dirs.into_iter().flatten().collect();
+    let dirs = folders(root, common_dir);
     (program(env, &dirs), path_outside(env, &dirs))
 }
 

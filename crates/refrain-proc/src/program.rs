@@ -39,8 +39,9 @@ pub fn folders_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> (Vec
 }
 
 fn is_within(path: &Path, dirs: &[&Utf8Path]) -> bool {
-    let real = path.canonicalize().ok();
-    dirs.iter().any(|dir| path.starts_with(dir) || real.as_ref().is_some_and(|real| real.starts_with(dir)))
+    let real = path.canonicalize().unwrap_or_default();
+    let has = |dir: &Path| path.starts_with(dir) || real.starts_with(dir);
+    dirs.iter().any(|dir| has(dir.as_std_path()) || dir.canonicalize().is_ok_and(|dir| has(&dir)))
 }
 
 /// The environment with only the folders in `PATH` that [`in_path_outside`] searches: a script finds its interpreter there.

@@ -25,12 +25,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use camino::Utf8Path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::limits;
-use crate::program::in_path;
+use crate::program::{folders_outside, in_path, in_path_outside};
 pub use confinement::{Confinement, Sweeper, ToolFolders};
 pub use file_limits::{FileLimits, loader};
 use interruption::Running;
@@ -275,6 +276,23 @@ impl<'a> Tool<'a> {
     #[must_use]
     pub fn env(mut self, env: &'a [(OsString, OsString)]) -> Self {
         self.env = Some(env);
+        self
+    }
+
+    /// In this environment; the program and those that it runs are found only outside of `dirs`, where an agent writes.
+    #[must_use]
+    pub fn outside(mut self, env: &'a [(OsString, OsString)], dirs: &[&Utf8Path]) -> Self {
+        self.env = Some(env);
+        // Without a `PATH` the system has its own.
+        if env.iter().any(|(name, _)| name == "PATH") {
+            // A folder that was in PATH has no colon.
+            let path = std::env::join_paths(folders_outside(env, dirs).0).unwrap_or_default();
+            self.more_env.push(("PATH".into(), path));
+            if Path::new(&self.program).components().count() == 1 {
+                // A program with an empty path is missing.
+                self.at = Some(in_path_outside(&self.program, env, dirs).unwrap_or_default());
+            }
+        }
         self
     }
 

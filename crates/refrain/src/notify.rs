@@ -4,7 +4,6 @@
 //! What an agent or a provider said is data here too: no control character, no markup, no shell.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::time::Duration;
 
 use refrain_app::Context;
@@ -95,7 +94,6 @@ pub(crate) fn tell_failure(args: &NotifyArgs, context: &Context, id: &str, error
 }
 
 fn send(args: &NotifyArgs, context: &Context, message: &Message) {
-    let dir = context.dir.as_std_path();
     let on_terminal = match args.notify {
         Some(NotifyMode::Terminal | NotifyMode::Auto) => ring(context, message),
         Some(NotifyMode::Desktop | NotifyMode::Off) | None => false,
@@ -106,12 +104,12 @@ fn send(args: &NotifyArgs, context: &Context, message: &Message) {
         Some(NotifyMode::Terminal | NotifyMode::Off) | None => false,
     };
     if desktop {
-        errand(&desktop_words(message.title.clone(), message.body.clone()), dir, message);
+        errand(&desktop_words(message.title.clone(), message.body.clone()), context, message);
     }
     if let Some(Command { program, args: words }) = &args.notify_command
         && args.notify != Some(NotifyMode::Off)
     {
-        errand(&[std::slice::from_ref(program), words].concat(), dir, message);
+        errand(&[std::slice::from_ref(program), words].concat(), context, message);
     }
 }
 
@@ -127,11 +125,12 @@ fn title(id: &str, what: &str) -> String {
 }
 
 /// Runs a program that shows the message. That it failed is said, once, and nothing else comes of it.
-fn errand(argv: &[String], dir: &Path, message: &Message) {
+fn errand(argv: &[String], context: &Context, message: &Message) {
     let Message { id, status, title, body } = message;
     let Some((program, args)) = argv.split_first() else { return };
     let text = format!("{title}\n{body}\n");
-    let errand = Tool::errand(program, dir).args(args).input(text.as_bytes()).limit(LIMIT);
+    let errand = context.outside(Tool::errand(program, context.dir.as_std_path()));
+    let errand = errand.args(args).input(text.as_bytes()).limit(LIMIT);
     let errand = errand.with("REFRAIN_NOTIFY_ID", id).with("REFRAIN_NOTIFY_STATUS", status);
     let error = match errand.run() {
         Ok(done) if done.status.success() => return,

@@ -60,11 +60,11 @@ impl NotifyArgs {
         self.notify.is_some_and(|how| how != NotifyMode::Off) || self.notify_command.is_some()
     }
 
-    /// Refuses a command of one word that no folder of `PATH` has.
+    /// Refuses a command of one word that no folder of `PATH` outside of the project has.
     pub fn check(&self, context: &Context) -> Result<(), RequestError> {
         let is_name = |command: &&Command| command.args.is_empty() && !command.program.contains('/');
         match self.notify_command.as_ref().filter(is_name) {
-            Some(Command { program, .. }) if !is_in_path(context, program) => {
+            Some(Command { program, .. }) if !context.has_program(program) => {
                 let error = format!("--notify-command {program}: command not found");
                 Err(RequestError::usage(error).hint("accepted: a program with its arguments"))
             }
@@ -93,16 +93,11 @@ impl NotifyArgs {
             (Some(NotifyMode::Desktop), _) | (Some(NotifyMode::Auto), false)
         );
         unread.or_else(|| {
-            (on_desktop && !is_in_path(context, DESKTOP)).then(|| {
+            (on_desktop && !context.has_program(DESKTOP)).then(|| {
                 format!(
                     "{DESKTOP} is not installed, so no desktop can be told; --notify-command tells you otherwise"
                 )
             })
         })
     }
-}
-
-fn is_in_path(context: &Context, program: &str) -> bool {
-    let path = context.variable("PATH").unwrap_or_default();
-    std::env::split_paths(path).any(|dir| dir.join(program).is_file())
 }

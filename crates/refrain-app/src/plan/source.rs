@@ -39,14 +39,9 @@ impl SourceArgs {
         words.map(|(name, value)| format!(" {name} {value}")).collect()
     }
 
-    /// Where the plan is, as nothing but links in its name can say it otherwise: two spellings are one file.
+    /// Where the plan is: two spellings are one file.
     pub fn path(&self, context: &Context) -> Option<Utf8PathBuf> {
-        let path = context.dir.join(self.plan.as_ref()?);
-        let folder = path.parent().and_then(|folder| folder.canonicalize_utf8().ok());
-        Some(match (folder, path.file_name()) {
-            (Some(folder), Some(name)) => folder.join(name),
-            _ => path,
-        })
+        self.plan.as_ref().map(|plan| context.real(plan))
     }
 
     pub fn read(&self, context: &Context, note: Note<'_>) -> Result<Source, RequestError> {

@@ -41,7 +41,7 @@ impl SpecArgs {
         }
         Ok(BriefSpec {
             document: plan.path(context).filter(is_document),
-            files: self.spec_file.iter().map(|path| context.dir.join(path).components().collect()).collect(),
+            files: self.spec_file.iter().map(|path| context.real(path)).collect(),
             max_tokens: self.max_spec_tokens,
             template: self.template(context)?,
         })
@@ -50,7 +50,7 @@ impl SpecArgs {
     fn template(&self, context: &Context) -> Result<Option<SpecTemplate>, RequestError> {
         let template = self.spec_template.as_ref().map(|path| {
             let refused = |why: String| RequestError::usage(format!("--spec-template {path}: {why}"));
-            let template = read_told(&context.dir.join(path)).map_err(|error| {
+            let template = read_told(&context.real(path)).map_err(|error| {
                 refused(format!("{}; accepted: a readable file of UTF-8 text", error.source))
             })?;
             template.parse().map_err(|error: SpecTemplateError| refused(error.to_string()))

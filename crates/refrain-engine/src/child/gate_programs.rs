@@ -39,7 +39,7 @@ impl Service {
         let critic = spec.critique.as_ref().map(|it| ("the critic".to_owned(), it.critic.program.clone()));
         for gate in gates {
             let Check::Command(command) = &gate.check else { continue };
-            if let Some(fault) = syntax_fault(command, &self.project.worktree) {
+            if let Some(fault) = self.syntax_fault(command) {
                 let (owner, program) = (format!("gate {}", gate.name), command.to_owned());
                 return Err(GateProgramError { owner, program, fault, nearest: None }.into());
             }
@@ -81,14 +81,15 @@ impl Service {
         let env = environment::base(spec, self.host.env.iter().cloned());
         if spec.gates_must_run { self.check_programs(spec, &env, gates) } else { Ok(()) }
     }
-}
 
-/// What a shell that runs nothing says of a command that it cannot read.
-fn syntax_fault(command: &str, dir: &Utf8Path) -> Option<GateProgramFault> {
-    let read = Tool::new("sh", dir.as_std_path()).args(["-n", "-c", command]).run().ok()?;
-    let said = String::from_utf8_lossy(&read.stderr);
-    let said = said.lines().next().unwrap_or("syntax error").to_owned();
-    (!read.status.success()).then_some(GateProgramFault::Syntax(said))
+    /// What a shell that runs nothing says of a command that it cannot read.
+    fn syntax_fault(&self, command: &str) -> Option<GateProgramFault> {
+        let shell = Tool::new("sh", Path::new("/")).outside(&self.host.env, &self.project.folders());
+        let read = shell.args(["-n", "-c", command]).run().ok()?;
+        let said = String::from_utf8_lossy(&read.stderr);
+        let said = said.lines().next().unwrap_or("syntax error").to_owned();
+        (!read.status.success()).then_some(GateProgramFault::Syntax(said))
+    }
 }
 
 struct ProgramLookup<'a> {

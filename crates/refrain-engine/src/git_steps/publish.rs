@@ -198,7 +198,7 @@ impl Publisher<'_> {
     }
 
     fn forge(&self, upstream: &Upstream) -> Result<Forge, Halt> {
-        let found = Forge::of(&upstream.url, self.repository.root(), self.env, Some(self.cancel))?;
+        let found = Forge::of(&upstream.url, &self.repository.folders(), self.env, Some(self.cancel))?;
         match found {
             Some(forge) => Ok(forge),
             None => halt(Refusal::Login, unknown_forge(upstream)),

@@ -524,7 +524,7 @@ pub(crate) fn why(said: &HandedOver, branch: Option<&str>) -> String {
             format!(
                 "your own changes are in the way in {}{more}; commit them, or move them aside with git stash push -u -- {}",
                 first.join(", "),
-                first.join(" ")
+                shlex::try_join(first.iter().map(String::as_str)).unwrap_or_default()
             )
         }
         HandedOver::OtherBranch { now } => {

@@ -10,7 +10,6 @@ use refrain_core::plan::brief::{self, Again, Brief, FailedCommand, PlanDocument,
 use refrain_core::plan::{Graph, PlanSpec, Return, TaskId};
 use refrain_core::prompt::context;
 use refrain_core::view::{self, Alive};
-use refrain_files::read_regular;
 use refrain_git::Repository;
 use refrain_store::{DiskError, journal};
 
@@ -69,11 +68,12 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The text of a file that agents are given, or that is the template for it.
+/// The text of a file that agents are given, or that is the template for it. Its path has no links: one that is there
+/// later was made by an agent, and may lead to what no agent may read.
 /// Errors: [`DiskError`] if it is no readable file of UTF-8 text, or longer than an agent takes.
 pub fn read_told(path: &Utf8Path) -> Result<String, DiskError> {
     let refused = |source| DiskError { action: "read", path: path.to_owned(), source };
-    let bytes = read_regular(path, LONGEST).map_err(refused)?;
+    let bytes = refrain_files::read(path, LONGEST).map_err(refused)?;
     String::from_utf8(bytes).map_err(|error| refused(io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
 use refrain_core::sandbox::{Host, PackageTool, hosts, project_files, registries_of};
-use refrain_proc::program::in_path_outside;
 use refrain_proc::tool::Tool;
 use serde::Deserialize;
 
@@ -57,7 +56,7 @@ pub fn registries(host: &crate::Host, spec: &Spec) -> Registries {
     // A folder of the project in it would take the place of pip.
     let env: Vec<_> = host.env.iter().filter(|(name, _)| name != "PYTHONPATH").cloned().collect();
     for (tool, is_named) in tools {
-        let said = ask(tool, &env, &spec.worktree);
+        let said = ask(tool, &env, &[&spec.project, &spec.worktree]);
         if !is_named {
             found.hosts.extend(said.iter().cloned());
         }
@@ -71,10 +70,9 @@ pub fn registries(host: &crate::Host, spec: &Spec) -> Registries {
     found
 }
 
-fn ask(tool: PackageTool, env: &[(OsString, OsString)], project: &Utf8Path) -> Vec<Host> {
+fn ask(tool: PackageTool, env: &[(OsString, OsString)], project: &[&Utf8Path]) -> Vec<Host> {
     let run = |program: &str, args: &[&str]| {
-        let Some(at) = in_path_outside(program, env, &[project]) else { return String::new() };
-        let tool = Tool::new(program, Path::new("/")).env(env).at(Some(at)).args(args).limit(PATIENCE);
+        let tool = Tool::new(program, Path::new("/")).outside(env, project).args(args).limit(PATIENCE);
         tool.output().map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_default()
     };
     match tool {
@@ -141,8 +139,7 @@ mod tests {
         )
         .unwrap();
         let env = [("CARGO_HOME".into(), dir.path().into())];
-        let found: Vec<String> =
-            ask(PackageTool::Cargo, &env, "/project".into()).iter().map(ToString::to_string).collect();
+        let found: Vec<String> = ask(PackageTool::Cargo, &env, &[]).iter().map(ToString::to_string).collect();
         assert_eq!(found, ["index.example:443", "static.example:443"]);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -63,7 +64,8 @@ const SET: &[(&str, &str)] = &[
 pub(crate) struct Program {
     name: &'static str,
     host: String,
-    dir: Utf8PathBuf,
+    /// An agent writes there.
+    folders: Vec<Utf8PathBuf>,
     env: Vec<(OsString, OsString)>,
     /// The user names the host in their environment.
     is_named: bool,
@@ -71,11 +73,11 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// `name` for `host`, run in `dir` with the user's environment.
+    /// `name` for `host`, found outside of `folders` and run with the user's environment.
     pub(crate) fn new(
         name: &'static str,
         host: &str,
-        dir: &Utf8Path,
+        folders: &[&Utf8Path],
         env: &[(OsString, OsString)],
         cancel: Option<&Cancel>,
     ) -> Self {
@@ -89,7 +91,8 @@ impl Program {
         let is_named = env.iter().any(is_host);
         let mut env: Vec<_> = env.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
         env.extend(SET.iter().map(|(name, value)| ((*name).into(), (*value).into())));
-        Self { name, host: host.to_owned(), dir: dir.to_owned(), env, is_named, cancel: cancel.cloned() }
+        let folders = folders.iter().map(|folder| folder.to_path_buf()).collect();
+        Self { name, host: host.to_owned(), folders, env, is_named, cancel: cancel.cloned() }
     }
 
     /// Whether the user has a login at the host, even one that no longer works. The check sends no token that may be
@@ -99,7 +102,7 @@ impl Program {
             &["authentication failed", "failed to log in", "is invalid", "api call failed"];
         let is_shown = |name: &OsString| self.is_named || !TOKENS.iter().any(|token| name == token);
         let env: Vec<_> = self.env.iter().filter(|(name, _)| is_shown(name)).cloned().collect();
-        let tool = self.tool(["auth", "status", "--hostname", &self.host]).env(&env);
+        let tool = self.tool(&env, ["auth", "status", "--hostname", &self.host]);
         let done = match tool.run() {
             Err(ToolError::Missing { .. }) => return Ok(false),
             done => done.map_err(|error| self.failed(error))?,
@@ -130,7 +133,7 @@ impl Program {
             args.extend(["--header", "Content-Type: application/json", "--input", "-"]);
         }
         args.extend(["--", endpoint]);
-        let tool = self.tool(args).input(input.as_bytes());
+        let tool = self.tool(&self.env, args).input(input.as_bytes());
         let done = tool.run().map_err(|error| self.failed(error))?;
         let Some(answer) = ForgeResponse::parse(&done.stdout) else {
             let said = told(&[], &done.stderr);
@@ -147,8 +150,14 @@ impl Program {
         }
     }
 
-    fn tool<'a>(&'a self, args: impl IntoIterator<Item = &'a str>) -> Tool<'a> {
-        let tool = Tool::new(self.name, self.dir.as_std_path()).env(&self.env).args(args);
+    fn tool<'a>(
+        &'a self,
+        env: &'a [(OsString, OsString)],
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> Tool<'a> {
+        let folders: Vec<&Utf8Path> = self.folders.iter().map(Utf8PathBuf::as_path).collect();
+        // `glab` reads settings from the git folder around it.
+        let tool = Tool::new(self.name, Path::new("/")).outside(env, &folders).args(args);
         tool.limit(LIMIT).cancel(self.cancel.as_ref())
     }
 

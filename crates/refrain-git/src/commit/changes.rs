@@ -4,14 +4,14 @@ use refrain_core::git::{Oid, RepoPath};
 use refrain_core::review::Changes;
 use refrain_core::text::{cut_middle, printable};
 
+use crate::candidate::stage::empty_tree;
 use crate::error::GitError;
 use crate::plumbing::attributes::AttributesFolder;
+use crate::plumbing::verified_objects::VerifiedObjects;
 use crate::repository::Repository;
 
 /// How much of the differences is kept, in bytes: more than a reviewer is ever sent.
 const LONGEST: usize = 256 << 10;
-/// The empty tree, which git knows without storing it.
-const NO_FILES: &[u8] = b"";
 
 impl Repository {
     /// The first `most` paths in which two trees differ.
@@ -47,11 +47,10 @@ impl Repository {
     ) -> Result<[Vec<u8>; N], GitError> {
         const FIXED: [&str; 6] =
             ["diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
-        let git = self.git();
-        let nothing = git.text(["hash-object", "-t", "tree", "--stdin"], NO_FILES)?;
+        let between = [base.map_or(empty_tree(tree), Oid::as_str), tree.as_str()];
+        let objects = VerifiedObjects::between(self, self.git(), between)?;
         let attributes = AttributesFolder::empty()?;
-        let git = attributes.apply(git, self.git_dir());
-        let between = [base.map_or(nothing.as_str(), Oid::as_str), tree.as_str()];
+        let git = attributes.apply(objects.apply(self.git()).without_fetching(), self.git_dir());
         let mut outputs = [const { Vec::new() }; N];
         for (output, how) in outputs.iter_mut().zip(hows) {
             *output = git.output(FIXED.iter().chain(how).chain(&between), &[])?;

@@ -8,6 +8,7 @@ use refrain_core::view::report::{Change, FileChange};
 
 use crate::candidate::stage::empty_tree;
 use crate::error::GitError;
+use crate::plumbing::verified_objects::VerifiedObjects;
 use crate::repository::Repository;
 
 const AS_IT_IS: [&str; 2] = ["-c", "core.useReplaceRefs=false"];
@@ -31,7 +32,10 @@ impl Repository {
         let from = from.map_or_else(|| empty_tree(to), Oid::as_str);
         let how =
             ["diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--raw", "--numstat"];
-        let printed = self.git().output(AS_IT_IS.into_iter().chain(how).chain([from, to.as_str()]), &[])?;
+        let pair = [from, to.as_str()];
+        let objects = VerifiedObjects::between(self, self.git(), pair)?;
+        let git = objects.apply(self.git()).without_fetching();
+        let printed = git.output(how.into_iter().chain(pair), &[])?;
         let strange = || GitError::Answer {
             command: "diff-tree",
             answer: String::from_utf8_lossy(&printed).into_owned(),

@@ -113,8 +113,8 @@ impl Repository {
         }
         let head = self.reference("HEAD")?.ok_or_else(|| GitError::Unborn(self.root().to_owned()))?;
         if head != *expected && (head != *to || !note.is_there()) {
-            let done = self.git().run(["merge-base", "--is-ancestor", to.as_str(), head.as_str()], &[])?;
-            return Ok(if done.status.success() { HandedOver::Done } else { HandedOver::Diverged { head } });
+            let is_done = self.is_behind(to, &head)?;
+            return Ok(if is_done { HandedOver::Done } else { HandedOver::Diverged { head } });
         }
         if is_check && note.is_there() {
             return Ok(HandedOver::Done);

@@ -138,16 +138,29 @@ impl Repository {
         if began == work || self.known().get(work).is_some_and(|head| head.parents.contains(began)) {
             return Ok(began.clone());
         }
-        let git = self.git().until(cancel);
-        let done = git.run(["merge-base", began.as_str(), work.as_str()], &[])?;
-        if done.status.code() == Some(1) {
-            return Err(GitError::Unrelated { began: began.clone(), work: work.clone() });
+        let base = self.merge_base(self.git().until(cancel), began, work)?;
+        base.ok_or_else(|| GitError::Unrelated { began: began.clone(), work: work.clone() })
+    }
+
+    /// The best common ancestor of two commits, as the commits between say, each of which is what its name says; none if there
+    /// is no common ancestor.
+    /// Errors: [`GitError::ForgedObject`] if one is not; [`GitError`] if git fails, or is cancelled.
+    pub(crate) fn merge_base(&self, git: Git<'_>, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
+        let ask = |git: Git<'_>| {
+            let done = git.run(["merge-base", "--all", one.as_str(), other.as_str()], &[])?;
+            match done.status.code() {
+                Some(0 | 1) => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+                _ => Err(GitError::Failed { command: "git merge-base".to_owned(), said: said(&done) }),
+            }
+        };
+        let Some(base) = ask(git)?.lines().next().map(|base| oid("merge-base", base)).transpose()? else {
+            return Ok(None);
+        };
+        let objects = VerifiedObjects::histories(self, git, (one, other), &base)?;
+        match ask(objects.apply(git).without_fetching())?.lines().any(|line| line == base.as_str()) {
+            true => Ok(Some(base)),
+            false => Err(GitError::ForgedObject(base.to_string())),
         }
-        let base = String::from_utf8_lossy(&done.stdout);
-        if !done.status.success() {
-            return Err(GitError::Failed { command: "git merge-base".to_owned(), said: said(&done) });
-        }
-        oid("merge-base", base.lines().next().unwrap_or_default())
     }
 
     /// The works, each given with its start, that changed one of these paths.

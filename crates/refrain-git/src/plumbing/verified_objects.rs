@@ -8,8 +8,9 @@ use camino::Utf8PathBuf;
 use refrain_core::git::{Oid, RepoPath};
 
 use crate::candidate::checkout_path::check_path;
+use crate::candidate::stage::empty_tree;
 use crate::error::{GitError, OnPath};
-use crate::plumbing::disk::{ScratchFolder, remove, write};
+use crate::plumbing::disk::{ScratchFolder, read, remove, write};
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
@@ -39,6 +40,38 @@ impl VerifiedObjects {
         }
     }
 
+    /// What differs between two commits, or trees. Git reads no other.
+    /// Errors: As [`VerifiedObjects::of`].
+    pub(crate) fn between(repository: &Repository, git: Git<'_>, pair: [&str; 2]) -> Result<Self, GitError> {
+        // Git says of some forged trees that they are no trees.
+        let is_named = |error| Self::named(repository, git, &stored(pair)).and(Err(error));
+        Self::named(repository, git, &differing(git, pair).or_else(is_named)?)
+    }
+
+    /// The commits of two histories after their common ancestor, and that, which have no history before them.
+    /// Errors: As [`VerifiedObjects::of`].
+    pub(crate) fn histories(
+        repository: &Repository,
+        git: Git<'_>,
+        (one, other): (&Oid, &Oid),
+        base: &Oid,
+    ) -> Result<Self, GitError> {
+        let before = format!("^{base}");
+        let words = ["rev-list", "--boundary", one.as_str(), other.as_str(), before.as_str(), "--"];
+        let printed = git.text(words, &[])?;
+        // Commits before these are marked.
+        let first = || printed.lines().filter_map(|line| line.strip_prefix('-')).chain([base.as_str()]);
+        let commits = printed.lines().filter(|line| !line.starts_with('-')).chain(first());
+        let names = commits.map(|commit| (commit.to_owned(), commit.to_owned())).collect();
+        let objects = Self::named(repository, git, &names)?;
+        let mut shallow: String = first().map(|commit| format!("{commit}\n")).collect();
+        // Those that a shallow clone begins with.
+        shallow +=
+            &String::from_utf8_lossy(&read(&repository.common_dir().join("shallow")).unwrap_or_default());
+        write(&objects.shallow, shallow.as_bytes())?;
+        Ok(objects)
+    }
+
     /// The objects with these names.
     /// Errors: As [`VerifiedObjects::of`].
     pub(crate) fn named(repository: &Repository, git: Git<'_>, names: &Names) -> Result<Self, GitError> {
@@ -50,7 +83,8 @@ impl VerifiedObjects {
         }
         write(&objects.shallow, b"")?;
         let alternates = info.join("alternates");
-        write(&alternates, format!("{}\n", repository.common_dir().join("objects")).as_bytes())?;
+        let all: String = repository.object_folders().map(|folder| format!("{folder}\n")).collect();
+        write(&alternates, all.as_bytes())?;
         let (here, pack) = (objects.apply(git), pack.join("pack"));
         // In one pack, whatever the user's configuration says.
         let asked = ["-c", "pack.packSizeLimit=0", "pack-objects", "-q", "--window=0", pack.as_str()];
@@ -132,6 +166,34 @@ fn names(git: Git<'_>, commits: &[&Oid]) -> Result<Names, GitError> {
         Some((object.to_owned(), RepoPath::from_bytes(path).to_string()))
     }));
     Ok(names)
+}
+
+/// The objects that [`VerifiedObjects::between`] copies, as git reads them now.
+fn differing(git: Git<'_>, pair: [&str; 2]) -> Result<Names, GitError> {
+    let trees = pair.map(|it| format!("{it}^{{tree}}"));
+    let trees = git.text(["rev-parse".to_owned()].into_iter().chain(trees), &[])?;
+    let mut names = stored(pair.into_iter().chain(trees.lines()));
+    let words = ["diff-tree", "-r", "-t", "-z", "--no-renames", "--raw"];
+    let printed = git.output(words.into_iter().chain(pair), &[])?;
+    // `:mode mode object object kind`, and the path.
+    let mut fields = printed.split(|byte| *byte == 0);
+    while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
+        let words: Vec<_> = head.split(|byte| matches!(byte, b':' | b' ')).collect();
+        let [_, before, now, old, new, ..] = words.as_slice() else { continue };
+        for (mode, object) in [(before, old), (now, new)] {
+            if ![b"000000".as_slice(), b"160000"].contains(mode) {
+                let object = String::from_utf8_lossy(object).into_owned();
+                names.insert(object, RepoPath::from_bytes(path).to_string());
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// Commits and trees without the empty one, which git has without a file.
+fn stored<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
+    let is_stored = |name: &&str| name.parse().is_ok_and(|it| empty_tree(&it) != *name);
+    names.into_iter().filter(is_stored).map(|name| (name.to_owned(), name.to_owned())).collect()
 }
 
 /// Of a record of `git ls-tree -z`, `mode kind object TAB path`: its kind, its object and its path.

@@ -11,7 +11,7 @@ use crate::error::GitError;
 use crate::landing::handover::{HandOverRequest, HandedOver, Note};
 use crate::landing::linear_history::{New, since};
 use crate::landing::merge::MergeResult;
-use crate::plumbing::git::{Git, oid, said};
+use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
 /// The new commits, oldest first, or the commit that conflicts, and its conflicts.
@@ -74,7 +74,7 @@ impl Repository {
                 other => return Ok(RebaseOutcome::Hindered(other)),
             }
         }
-        let Some(base) = common(git, &now, theirs)? else { return Ok(RebaseOutcome::Unrelated) };
+        let Some(base) = self.merge_base(git, &now, theirs)? else { return Ok(RebaseOutcome::Unrelated) };
         if now != *head && !self.is_of(git, head, (&base, &now))? {
             return Ok(RebaseOutcome::Hindered(HandedOver::Diverged { head: now }));
         }
@@ -104,7 +104,7 @@ impl Repository {
         if self.reference(&format!("{now}^2"))?.as_ref() == Some(base) {
             return Ok(self.reference(&format!("{now}^1"))?.as_ref() == Some(head));
         }
-        let Some(from) = common(git, head, base)? else { return Ok(false) };
+        let Some(from) = self.merge_base(git, head, base)? else { return Ok(false) };
         let Ok(made) = self.replay(git, (&from, head), base)? else { return Ok(false) };
         let line = since(git, base, now)?;
         // Signed commits get new names each time, but have the same trees.
@@ -150,19 +150,6 @@ impl Repository {
         let is_from_sandbox = false;
         let request = HandOverRequest { id, branch, expected: from, to, why, is_from_sandbox, index, cancel };
         self.hand_over(request)
-    }
-}
-
-/// The merge base of both histories; none if they have no common ancestor.
-fn common(git: Git<'_>, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
-    let done = git.run(["merge-base", one.as_str(), other.as_str()], &[])?;
-    match done.status.code() {
-        Some(0) => {
-            oid("merge-base", String::from_utf8_lossy(&done.stdout).lines().next().unwrap_or_default())
-                .map(Some)
-        }
-        Some(1) => Ok(None),
-        _ => Err(GitError::Failed { command: "git merge-base".to_owned(), said: said(&done) }),
     }
 }
 

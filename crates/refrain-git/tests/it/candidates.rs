@@ -2,6 +2,7 @@
 
 pub(crate) mod bad_paths;
 pub(crate) mod evidence;
+pub(crate) mod forged;
 pub(crate) mod looks;
 pub(crate) mod objects;
 pub(crate) mod odd_files;

@@ -73,7 +73,7 @@ impl AtForge {
 
     fn forge(&self) -> Forge {
         let url = self.place.repository().upstream("main").unwrap().unwrap().url;
-        Forge::of(&url, self.place.root(), &self.place.env, self.place.cancel.as_ref()).unwrap().unwrap()
+        Forge::of(&url, &[self.place.root()], &self.place.env, self.place.cancel.as_ref()).unwrap().unwrap()
     }
 
     fn open(&self) -> Result<PullRequest, Trouble> {
@@ -381,19 +381,20 @@ fn without_the_forge_program_the_error_names_what_to_install() {
     it.place.env.retain(|(name, _)| name != "PATH");
     it.place.env.push(("PATH".into(), "/nonexistent".into()));
     let env = &it.place.env;
-    let forge = Forge::of(&it.there.url(), it.place.root(), env, None).unwrap().unwrap();
+    let forge = Forge::of(&it.there.url(), &[it.place.root()], env, None).unwrap().unwrap();
     assert!(!format!("{forge:?}").contains("PATH"), "an environment is not printed, as it has tokens in it");
     let trouble = forge.project().unwrap_err();
     assert!(matches!(trouble, Trouble::NoProgram { program: "gh", .. }), "{trouble}");
-    assert!(Forge::of("https://git.example.org/o/r.git", it.place.root(), env, None).unwrap().is_none());
-    assert!(Forge::of("../remote.git", it.place.root(), env, None).unwrap().is_none());
+    assert!(Forge::of("https://git.example.org/o/r.git", &[it.place.root()], env, None).unwrap().is_none());
+    assert!(Forge::of("../remote.git", &[it.place.root()], env, None).unwrap().is_none());
 }
 
 #[test]
 fn a_host_of_its_own_is_known_by_the_login_and_is_shown_no_token_of_another() {
     let mut it = AtForge::new(Kind::GitHub);
     let forge = |it: &AtForge| {
-        Forge::of("https://git.example.org/owner/project.git", it.place.root(), &it.place.env, None).unwrap()
+        Forge::of("https://git.example.org/owner/project.git", &[it.place.root()], &it.place.env, None)
+            .unwrap()
     };
     assert!(forge(&it).is_none(), "there is no login there");
     it.place.env.push(("FORGE_HOST".into(), "git.example.org".into()));

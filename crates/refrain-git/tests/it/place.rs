@@ -128,6 +128,19 @@ impl TestRepository {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
+    /// Gives a loose object the content of another, as an agent can; returns the object's own file.
+    pub(crate) fn forge(&self, object: &str, other: &str) -> (PathBuf, Vec<u8>) {
+        let file = |object: &str| {
+            let name = self.git(&["rev-parse", object]);
+            self.path(format!(".git/objects/{}/{}", &name[..2], &name[2..]))
+        };
+        let (path, forged) = (file(object), fs::read(file(other)).unwrap());
+        let real = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        self.write_at(&path, forged);
+        (path, real)
+    }
+
     /// Makes every git die that writes `zz.txt`, as long as there is a file `die` beside the repository.
     pub(crate) fn has_git_die(&self) {
         let die = self.top.join("die");

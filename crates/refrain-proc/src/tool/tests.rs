@@ -43,6 +43,32 @@ fn a_tool_has_only_the_given_environment() {
 }
 
 #[test]
+fn a_tool_is_not_found_where_an_agent_writes() {
+    let [clone, user] = [0, 1].map(|_| tempfile::tempdir().unwrap());
+    let bin = clone.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let plant = r#"for name in sh uname planted; do printf '#!/bin/sh\necho planted\n' > $name; chmod +x $name; done"#;
+    run("sh", &["-c", plant], &bin).unwrap();
+    // A link of the user's that leads into the clone.
+    std::os::unix::fs::symlink(bin.join("planted"), user.path().join("planted")).unwrap();
+    std::os::unix::fs::symlink(&bin, user.path().join("link")).unwrap();
+    let path = format!("{0}:{1}/link:bin:.:{1}:/usr/bin:/bin", bin.display(), user.path().display());
+    let (env, dirs) = ([("PATH".into(), path.into())], [Utf8Path::from_path(clone.path()).unwrap()]);
+    let outside = |program| Tool::new(program, clone.path()).outside(&env, &dirs);
+    let said = outside("sh").args(["-c", "uname; echo $PATH"]).output().unwrap();
+    let expected = format!("Linux\n{}:/usr/bin:/bin\n", user.path().display());
+    assert_eq!(String::from_utf8(said).unwrap().replace("Darwin", "Linux"), expected);
+    assert!(
+        matches!(outside("planted").run(), Err(ToolError::Missing { program, .. }) if program == "planted")
+    );
+    // One that is named by its path is the user's choice.
+    let named = bin.join("planted");
+    assert_eq!(Tool::new(&named, clone.path()).outside(&env, &dirs).output().unwrap(), b"planted\n");
+    // Without a `PATH`, the system has one.
+    assert_eq!(sh("echo ok").outside(&[], &dirs).output().unwrap(), b"ok\n");
+}
+
+#[test]
 fn a_tool_writes_only_the_folders_that_it_may_write() {
     if !file_limits::is_supported() {
         return eprintln!("skipped: this kernel has no Landlock, or an old one");

@@ -65,6 +65,11 @@ impl Project {
         Ok(Self { data: dir.join(".refrain/data"), worktree: dir.clone(), root: dir })
     }
 
+    /// The folders that an agent writes: Refrain takes no program of its own from there.
+    pub fn folders(&self) -> [&Utf8Path; 2] {
+        [&self.root, &self.worktree]
+    }
+
     /// Whether it is in a repository of git, and no plain folder.
     pub fn is_repository(&self) -> bool {
         self.data.parent().is_some_and(|git| git.join("HEAD").is_file())

@@ -1,9 +1,9 @@
 //! One task file: read as a whole, changed under a lock that every Refrain process takes, and replaced only if no other
 //! program, which does not know that lock, changed it meanwhile.
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::Read as _;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::plan::TaskId;
@@ -21,6 +21,7 @@ const TRIES: u32 = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFile {
+    /// Without links: one that is there later was made by an agent.
     pub path: Utf8PathBuf,
     pub shape: Shape,
     pub tag: String,
@@ -55,10 +56,12 @@ pub struct TasksWritten {
 
 impl TaskFile {
     pub(super) fn new(project: &Project, path: Utf8PathBuf, shape: Shape, tag: String) -> Self {
-        Self { path, shape, tag, locks: project.data.join("tasks") }
+        let path = path.canonicalize_utf8().unwrap_or(path);
+        Self { path, shape, tag, locks: locks(project) }
     }
 
     /// The tasks of a tag in a file that was found before.
+    /// Errors: [`TasksError`], also if a link is in the place of a part of its path.
     pub fn at(project: &Project, path: Utf8PathBuf, tag: String) -> Result<Self, TasksError> {
         let (text, _) = whole(&path)?;
         let name = path.file_name().unwrap_or_default();
@@ -66,7 +69,7 @@ impl TaskFile {
             |source: FileError| TasksError::Malformed { path: path.clone(), source: source.into() };
         let shape = Shape::of(name, &text).map_err(malformed)?;
         let shape = shape.ok_or_else(|| TasksError::Unfit { path: path.clone(), why: "holds no tasks" })?;
-        Ok(Self::new(project, path, shape, tag))
+        Ok(Self { path, shape, tag, locks: locks(project) })
     }
 
     pub fn read(&self) -> Result<TasksRead, TasksError> {
@@ -82,7 +85,7 @@ impl TaskFile {
 
     /// Sets the statuses of tasks, except of those that others have set differently. All else stays as it is: what
     /// others changed since it was read is kept. After it returns, a power loss leaves the new file; before, the old
-    /// one; never a mixture. A link stays one, and what it leads to is replaced.
+    /// one; never a mixture.
     /// Errors: [`TasksError`]; the file is then as it was.
     pub fn set(&self, changes: &[Change]) -> Result<TasksWritten, TasksError> {
         let set = |text: &str| {
@@ -104,28 +107,28 @@ impl TaskFile {
         &self,
         change: impl Fn(&str) -> Result<(String, T), FileError>,
     ) -> Result<(Stamp, Stamp, T), TasksError> {
-        let path = self.path.canonicalize_utf8().on("find", &self.path)?;
-        let lock = self.lock(&path)?;
+        let path = &self.path;
+        let lock = self.lock()?;
         lock.lock().on("lock", &self.locks)?;
-        remove_unfinished(&path);
+        remove_unfinished(path);
         for _ in 0..TRIES {
-            let (text, stamp) = whole(&path)?;
+            let (text, stamp) = whole(path)?;
             let (new, result) = change(&text).map_err(|source| self.malformed(source))?;
             if new == text {
                 return Ok((stamp, stamp, result));
             }
-            let is_current = || fs::metadata(&path).is_ok_and(|now| Stamp::of(&now) == stamp);
-            if replace_atomic(&path, new.as_bytes(), is_current)? {
+            let is_current = || fs::metadata(path).is_ok_and(|now| Stamp::of(&now) == stamp);
+            if replace_atomic(path, new.as_bytes(), is_current)? {
                 return Ok((stamp, self.stamp()?, result));
             }
         }
-        Err(TasksError::Busy(path))
+        Err(TasksError::Busy(path.clone()))
     }
 
-    /// The lock of the file, by its real path: held while it is changed, so waiting for it is short.
-    fn lock(&self, path: &Utf8Path) -> Result<File, DiskError> {
+    /// The lock of the file: held while it is changed, so waiting for it is short.
+    fn lock(&self) -> Result<File, DiskError> {
         make_dir_nofollow(&self.locks)?;
-        let name = blake3::hash(path.as_str().as_bytes()).to_hex();
+        let name = blake3::hash(self.path.as_str().as_bytes()).to_hex();
         let path = self.locks.join(format!("{}.lock", &name[..16]));
         refrain_files::open(&path, OFlags::WRONLY | OFlags::CREATE).on("open", &path)
     }
@@ -151,20 +154,28 @@ impl Stamp {
     }
 }
 
-/// The text of a file that could hold tasks, or lead to them.
+/// Where task files are locked.
+fn locks(project: &Project) -> Utf8PathBuf {
+    project.data.join("tasks")
+}
+
+/// The text of a file that could hold tasks, or lead to them. The user may have put a link there.
 pub(super) fn text(path: &Utf8Path) -> Result<String, TasksError> {
-    whole(path).map(|(text, _)| text)
+    content(path, refrain_files::open_regular(path)).map(|(text, _)| text)
 }
 
 fn whole(path: &Utf8Path) -> Result<(String, Stamp), TasksError> {
+    content(path, refrain_files::open(path, OFlags::RDONLY))
+}
+
+fn content(path: &Utf8Path, file: io::Result<File>) -> Result<(String, Stamp), TasksError> {
     let unfit = |why| TasksError::Unfit { path: path.to_owned(), why };
-    // Opening a pipe would wait for a writer.
-    let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(no_wait).open(path).on("read", path)?;
+    let is_other = || fs::metadata(path).is_ok_and(|meta| !meta.is_file());
+    let file = match file {
+        Err(_) if is_other() => return Err(unfit("is no regular file")),
+        file => file.on("read", path)?,
+    };
     let meta = file.metadata().on("look at", path)?;
-    if !meta.is_file() {
-        return Err(unfit("is no regular file"));
-    }
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(LONGEST)).unwrap_or_default() + 1);
     file.take(LONGEST + 1).read_to_end(&mut bytes).on("read", path)?;
     if bytes.len() as u64 > LONGEST {

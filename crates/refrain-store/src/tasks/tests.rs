@@ -248,3 +248,27 @@ fn bytes_that_are_no_text_are_refused() {
     let error = place.find(None, Some("a.json")).unwrap_err();
     assert!(error.to_string().ends_with("a.json is not UTF-8 text"), "{error}");
 }
+
+#[test]
+fn a_link_that_an_agent_made_is_not_followed() {
+    let other = "- [ ] 1. Buy milk\n";
+    let place = TestProject::new(&[("docs/todo.md", "- [ ] 1. A\n"), ("elsewhere/todo.md", other)]);
+    let found = place.find(None, Some("docs/todo.md")).unwrap();
+    let is_refused = || {
+        let again = TaskFile::at(&place.project, found.path.clone(), found.tag.clone());
+        let all = [found.read().map(drop), found.set(&[done("1")]).map(drop), again.map(drop)];
+        all.into_iter().all(|result| matches!(result, Err(TasksError::Disk(_))))
+    };
+    assert!(!is_refused());
+    fs::remove_file(place.at("docs/todo.md")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere/todo.md", place.at("docs/todo.md")).unwrap();
+    assert!(is_refused());
+    fs::remove_dir_all(place.at("docs")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", place.at("docs")).unwrap();
+    assert!(is_refused());
+    assert_eq!(place.text("elsewhere/todo.md"), other);
+    // One of the user's own was there before.
+    let of_user = place.find(None, Some("docs/todo.md")).unwrap();
+    of_user.set(&[done("1")]).unwrap();
+    assert_eq!(place.text("elsewhere/todo.md"), "- [x] 1. Buy milk\n");
+}

@@ -57,7 +57,7 @@ scenarios! {
         commits_meanwhile defaults dry_run edited_status edited_tasks export fails_with_landed_work
         file_system_error freed_name handed_over hostile_title invalid_tasks large_prompts markdown
         merge_after_cancel missing_on_the_branch mistyped_gates no_loop no_repository offered_gate
-        one_job other_branch other_spelling own_verifications path_of_no_checkout plan_to_its_end
+        one_job other_branch other_spelling own_verifications path_of_no_checkout plan_to_its_end planted_links
         planted_references prompt prompt_controls prompt_once question refused_options
         refused_repository refused_tasks retried_task same_failure same_line secret spoiled_tasks tune
         uncommitted_files unneeded_verification verified_with_commits which_plan work_beside_a_task;

@@ -45,7 +45,7 @@ pub(crate) fn settle(
         );
         (!passes).then(|| squeeze(&printable(&chain(&trouble))))
     };
-    let forge = match Forge::of(&upstream.url, repository.root(), env, None) {
+    let forge = match Forge::of(&upstream.url, &repository.folders(), env, None) {
         Ok(Some(forge)) => forge,
         Ok(None) => return missing(unknown_forge(&upstream)),
         Err(trouble) => return unreachable(trouble).map_or(Ok(()), missing),

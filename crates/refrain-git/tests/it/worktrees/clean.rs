@@ -1,7 +1,6 @@
 //! A checkout for gates: exactly a tree, with caches kept, and nothing else of the worktree.
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -346,21 +345,12 @@ fn a_forged_object_is_found_out_and_leaves_nothing(
     place.git(&["add", "."]);
     place.git(&["commit", "-qm", "Other"]);
     let clean = Clean::of(&place);
-    let file = |object: &str| {
-        let name = place.git(&["rev-parse", object]);
-        place.path(format!(".git/objects/{}/{}", &name[..2], &name[2..]))
-    };
     let other = if kind == "blob" { "HEAD:other/a.rs" } else { "HEAD:other" };
-    let (real, forged) = (fs::read(file(object)).unwrap(), fs::read(file(other)).unwrap());
-    let put = |content: &[u8]| {
-        fs::remove_file(file(object)).unwrap();
-        File::create(file(object)).unwrap().write_all(content).unwrap();
-    };
-    put(&forged);
+    let (file, real) = place.forge(object, other);
     let error = clean.try_make(&[]).unwrap_err();
     assert!(matches!(&error, GitError::ForgedObject(path) if path == named), "{error:?}");
     // With the original object, the other file is not taken for it.
-    put(&real);
+    place.write_at(file, real);
     clean.make();
     assert_eq!(clean.read("src/a.rs"), "fn a() {}\n");
     assert!(clean.has("src/b.rs"));
@@ -385,13 +375,7 @@ fn a_forged_object_in_a_tree_is_named(
     let commit = place.git(&["rev-parse", "HEAD"]).parse().unwrap();
     let repository = place.repository();
     repository.verify_tree(&commit, None).unwrap();
-    let file = |object: &str| {
-        let name = place.git(&["rev-parse", object]);
-        place.path(format!(".git/objects/{}/{}", &name[..2], &name[2..]))
-    };
-    let (forged, path) = (fs::read(file(other)).unwrap(), file(object));
-    fs::remove_file(&path).unwrap();
-    place.write_at(&path, &forged);
+    place.forge(object, other);
     let error = repository.verify_tree(&commit, None).unwrap_err();
     let named = if named.is_empty() { commit.as_str() } else { named };
     assert!(matches!(&error, GitError::ForgedObject(path) if path == named), "{error:?}");

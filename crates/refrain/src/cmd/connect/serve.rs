@@ -266,6 +266,6 @@ fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), Reque
 /// Has the person's browser open it.
 fn open(context: &Context, url: &str) -> bool {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let tool = Tool::errand(program, context.dir.as_std_path()).args([url]);
+    let tool = context.outside(Tool::errand(program, context.dir.as_std_path())).args([url]);
     tool.limit(Duration::from_secs(10)).run().is_ok_and(|done| done.status.success())
 }

@@ -70,6 +70,23 @@ fn a_push_goes_where_it_went_when_the_loop_started(#[case] plant: &str, #[case] 
 }
 
 #[test]
+fn a_tool_in_a_folder_of_the_project_is_not_run() {
+    let place = ForgeProject::new();
+    let folder = place.sandbox.project().join(".venv/bin");
+    let (_, path) = place.forge.env().into_iter().find(|(name, _)| *name == "PATH").unwrap();
+    let place = place.with("PATH", &format!("{}:.venv/bin:{path}", folder.display()));
+    let plant = "mkdir -p .venv/bin; echo .venv > .gitignore; \
+                 for name in gh glab notify-send osascript sh; do cp $EVIL .venv/bin/$name; done";
+    let agent = agent(&place.sandbox, plant);
+    let own = ["--create-branch", "--notify=desktop"];
+    place.start(&agent, "pr", &own).with_code(0);
+    assert!(place.effects().iter().any(|effect| effect.starts_with("open ")), "{:?}", place.effects());
+    // Another start has a look at its gates with a shell.
+    place.start("/bin/true", "none", &["--name", "other", "--gate", "test -d .venv && true", "-m", "1"]);
+    nothing_went_elsewhere(&place.sandbox);
+}
+
+#[test]
 fn no_helper_of_an_agent_is_asked_for_a_password() {
     let place = ForgeProject::by_token();
     place.sandbox.git(&["remote", "set-url", "origin", &place.forge.http_url()]);
