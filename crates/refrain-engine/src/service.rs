@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::Caps;
-use refrain_core::view::{self, Alive, RemoteCopy, Status};
+use refrain_core::signature::{Objection, Remedy};
+use refrain_core::view::{self, Alive, RemoteCopy, Status, StatusWord};
 use refrain_core::{LoopId, LoopState, Machine, Spec};
 use refrain_store::access::trust::{Content, Trust};
 use refrain_store::disk::notice::Notice;
@@ -161,12 +162,20 @@ impl Service {
     pub fn state_and_status(&self, found: &LoopLocation) -> Result<(LoopState, Status), EngineError> {
         let dir = &found.dir;
         let state = journal::read_signed(dir, &self.host.signing())?.state;
+        // The take-over shows it, and asks for it.
+        let is_unknown_key = |it: &Objection| it.remedy() == Remedy::TrustKey;
         let status = match &self.copy {
             Some(copy) => {
                 let status = view::status(&state, self.alive(dir, &state));
                 let caps = if state.is_final() { Caps::default() } else { state.spec.caps };
                 let caps = self.caps_elsewhere(&caps, Some(&copy.remote));
-                Status { mirrored: Some(copy.clone()), caps, ..status }
+                let needs = match status.status {
+                    StatusWord::Moved if state.signatures.objection().is_none_or(is_unknown_key) => {
+                        Some(copy.needs(&state.spec.id))
+                    }
+                    _ => status.needs,
+                };
+                Status { mirrored: Some(copy.clone()), caps, needs, ..status }
             }
             None => {
                 // What cannot be read hides nothing else: doctor reports it.

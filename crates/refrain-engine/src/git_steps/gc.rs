@@ -16,6 +16,7 @@ use refrain_store::project::{archive, checkout};
 use refrain_store::{DiskError, LoopDir, Project, RunnerLock, journal};
 
 use crate::git_steps::discard_refs::KEPT;
+use crate::git_steps::merge::own_branch::OwnBranch;
 use crate::git_steps::pool::{folder, in_sandbox_of_slot};
 use crate::git_steps::repository::{self, marked};
 use crate::{EngineError, Service, now};
@@ -288,7 +289,7 @@ impl Service {
         }
     }
 
-    /// The branches of loops that are over, if what is checked out has all their commits and they are checked out nowhere.
+    /// The branches of loops that are over, if what is checked out has all their work and they are checked out nowhere.
     fn merged_branches(
         &self,
         repository: &Repository,
@@ -303,7 +304,10 @@ impl Service {
                 continue;
             };
             let Some(at) = repository.branch_head(branch)? else { continue };
-            if is_merged(repository, &head, &at)? && repository.checked_out(branch, &dir.0)?.is_none() {
+            // A squashed merge has the work without its commits.
+            let is_merged = has_commits(repository, &head, &at)?
+                || matches!(self.branch_state_of(dir, state), Ok(Some(OwnBranch::Merged { .. })));
+            if is_merged && repository.checked_out(branch, &dir.0)?.is_none() {
                 all.push(Garbage { kind: GarbageKind::Branch, name: branch.to_owned(), bytes: 0 });
             }
         }
@@ -342,7 +346,7 @@ impl Service {
     }
 }
 
-fn is_merged(repository: &Repository, into: &Oid, at: &Oid) -> Result<bool, GitError> {
+fn has_commits(repository: &Repository, into: &Oid, at: &Oid) -> Result<bool, GitError> {
     match repository.stands_on(into, at, None) {
         Ok(base) => Ok(base == *at),
         Err(GitError::Failed { .. }) => Ok(false),
