@@ -17,6 +17,7 @@ pub(crate) mod search;
 pub(crate) mod shared_files;
 pub(crate) mod usage;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -30,10 +31,10 @@ use refrain_store::journal::{self};
 use refrain_store::project::{archive, mirrors};
 use refrain_store::{LoopDir, Project, RunnerLock, config};
 
-use crate::EngineError;
 use crate::driver::liveness::{alive, look};
 use crate::host::Host;
 use crate::observe::known_loops::KnownLoops;
+use crate::{ByKind, EngineError};
 
 /// How long a runner that has recorded the end of its loop is waited for.
 const LEAVING: Duration = Duration::from_secs(10);
@@ -48,8 +49,8 @@ pub struct Service {
     pub(crate) trusts_once: bool,
     /// If its loops are copies of those that a git remote has: where the copy that it was opened for comes from.
     pub(crate) copy: Option<RemoteCopy>,
-    /// The archived loop that it was opened for, if another loop or plan has its id.
-    pub(crate) archived: Option<LoopDir>,
+    /// The folder of the archived loop or plan that it was opened for, and those of the plan's loops, if their ids reach others.
+    pub(crate) archived: BTreeMap<LoopId, ByKind<LoopDir, LoopDir>>,
     pub(crate) known: KnownLoops,
 }
 
@@ -67,7 +68,7 @@ impl Service {
             host,
             trusts_once: false,
             copy: None,
-            archived: None,
+            archived: BTreeMap::new(),
             known: KnownLoops::default(),
         })
     }
@@ -84,9 +85,10 @@ impl Service {
         Self { trusts_once: once, ..self }
     }
 
-    /// The name of the folder of the archived loop that it reads, if its id reaches another.
-    pub fn archived_folder(&self) -> Option<&str> {
-        self.archived.as_ref()?.0.file_name()
+    /// The name of the folder of this archived loop that it reads, if the id reaches another.
+    pub fn archived_folder(&self, id: &LoopId) -> Option<&str> {
+        let (ByKind::Loop(dir) | ByKind::Plan(dir)) = self.archived.get(id)?;
+        dir.0.file_name()
     }
 
     /// Whether [`Service::trusting`] said so.
@@ -126,8 +128,11 @@ impl Service {
 
     /// The folder of a loop, in the archive too.
     pub fn locate(&self, id: &LoopId) -> Result<LoopLocation, EngineError> {
-        if let Some(dir) = self.archived.as_ref().filter(|dir| archive::is_folder_of(dir, id)) {
-            return Ok(LoopLocation { dir: dir.clone(), archived: true });
+        match self.archived.get(id) {
+            Some(ByKind::Loop(dir)) => return Ok(LoopLocation { dir: dir.clone(), archived: true }),
+            Some(ByKind::Plan(_)) => return Err(EngineError::IsPlan(id.clone())),
+            None if !self.archived.is_empty() => return Err(self.no_loop(id)),
+            None => {}
         }
         let dir = self.project.loop_dir(id);
         if dir.exists() {
@@ -184,7 +189,7 @@ impl Service {
             }
         };
         // What it needs names the loop by its id.
-        let needs = status.needs.filter(|_| self.archived.is_none());
+        let needs = status.needs.filter(|_| self.archived.is_empty());
         Ok((state, Status { needs, ..status }))
     }
 

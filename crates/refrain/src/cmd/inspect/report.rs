@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         ByKind::Loop(report) => {
             let made = format!("Made by Refrain {} from the journal of loop {id}.", report.refrain.reported);
             given(context, &id, args, &report, &made, &|clock| {
-                document(&report, service.archived_folder(), &sandbox, clock)
+                document(&report, service.archived_folder(&id), &sandbox, clock)
             })
         }
         ByKind::Plan(plan) => of_plan(context, plan, &sandbox, args),

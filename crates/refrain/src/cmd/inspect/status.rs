@@ -77,7 +77,7 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
             let own = || service.branch_state_of(&found.dir, &state).ok().flatten();
             let own = status.has_stopped().then(own).flatten();
             let facts = Facts {
-                next: match service.archived_folder() {
+                next: match service.archived_folder(id) {
                     None => next(service, &state, &status, own.as_ref()),
                     // The commands would reach another loop.
                     Some(_) => String::new(),
