@@ -174,12 +174,9 @@ impl Service {
                 let status = view::status(&state, self.alive(dir, &state));
                 let caps = if state.is_final() { Caps::default() } else { state.spec.caps };
                 let caps = self.caps_elsewhere(&caps, Some(&copy.remote));
-                let needs = match status.status {
-                    StatusWord::Moved if state.signatures.objection().is_none_or(is_unknown_key) => {
-                        Some(copy.needs(&state.spec.id))
-                    }
-                    _ => status.needs,
-                };
+                let is_moved = status.status == StatusWord::Moved
+                    && state.signatures.objection().is_none_or(is_unknown_key);
+                let needs = if is_moved { Some(copy.needs(&state.spec.id)) } else { status.needs };
                 Status { mirrored: Some(copy.clone()), caps, needs, ..status }
             }
             None => {

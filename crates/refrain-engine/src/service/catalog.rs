@@ -141,14 +141,14 @@ impl Service {
             let is_plan = brief.kind == Kind::Plan;
             let folders = if is_plan { &plans } else { &loops };
             let (dirs, stamp) = (folders.get(&brief.id)?, brief.stamp?);
-            let is_free = !self.project.loop_dir(&brief.id).exists()
-                && !self.project.plan_dir(&brief.id).exists()
-                && !(is_plan && loops.contains_key(&brief.id));
-            if is_free && dirs.len() == 1 {
+            let is_taken = self.project.loop_dir(&brief.id).exists()
+                || self.project.plan_dir(&brief.id).exists()
+                || is_plan && loops.contains_key(&brief.id);
+            if !is_taken && dirs.len() == 1 {
                 return None;
             }
             let own = dirs.iter().find(|dir| Stamp::at(&dir.journal()) == Some(stamp))?;
-            (!is_free || dirs.last() != Some(own)).then(|| Some((place, own.0.file_name()?.to_owned())))?
+            (is_taken || dirs.last() != Some(own)).then(|| Some((place, own.0.file_name()?.to_owned())))?
         };
         rows.iter().enumerate().filter_map(hidden).collect()
     }

@@ -252,7 +252,7 @@ pub(super) async fn report(State(state): Shared, At(place): At<LoopAddress>, ask
         };
         let mut facts =
             vec![("Command", status.command.join(" ")), ("Folder", status.worktree.clone()), ("Used", used)];
-        facts.extend((!sandbox.is_empty()).then(|| ("Sandbox", sandbox)));
+        facts.extend((!sandbox.is_empty()).then_some(("Sandbox", sandbox)));
         facts.extend(status.tree.clone().map(|tree| ("Verified tree", tree)));
         facts.extend((!status.signature.is_empty()).then(|| ("Signature", status.signature.clone())));
         facts.extend((!status.commits.is_empty()).then(|| ("Commits", status.commits.join(" "))));
