@@ -172,7 +172,14 @@ impl Service {
                 let mut plans = self.uncleared_plans(&repository)?.into_iter();
                 if let Some((plan, _)) = plans.find(|(_, branches)| branches.iter().any(|it| it == name)) {
                     self.clear_plan(&plan);
-                    return Ok(repository.branch_head(name)?.map(|_| in_use(name)));
+                    let Some(head) = repository.branch_head(name)? else { return Ok(None) };
+                    let dir = self.project.plan_dir(&plan.spec.id).0;
+                    if repository.checked_out(name, &dir)?.is_some() {
+                        return Ok(Some(in_use(name)));
+                    }
+                    // If git cannot delete it, its error says why.
+                    let is_gone = repository.drop_reference(&format!("refs/heads/{name}"), &head)?;
+                    return Ok((!is_gone).then(|| format!("{name} has moved")));
                 }
                 let found = self
                     .merged_branches(&repository, &self.loops_that_are_over()?)?
