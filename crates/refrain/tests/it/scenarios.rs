@@ -55,7 +55,7 @@ scenarios! {
         unrelated verbs where_asked;
     plans: blocked_task branch_moved_back branch_set_back broken_tasks cancelled_dependency
         commits_meanwhile defaults dry_run edited_status edited_tasks export fails_with_landed_work
-        file_system_error freed_name handed_over hostile_title invalid_tasks large_prompts markdown
+        file_system_error freed_name handed_over hostile_title invalid_tasks large_prompts locked_branch markdown
         merge_after_cancel missing_on_the_branch mistyped_gates no_loop no_repository offered_gate
         one_job other_branch other_spelling own_verifications path_of_no_checkout plan_to_its_end
         planted_references prompt prompt_controls prompt_once question refused_options

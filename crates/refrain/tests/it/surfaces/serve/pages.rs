@@ -53,9 +53,7 @@ fn changes_of_a_running_loop_are_shown_before_they_are_proven() {
 
     // A commit of the agent is a change too.
     sandbox.git(&["add", "made.rs"]);
-    // Git dates it to the second, and a start of the same second comes after it.
-    let later = sandbox.tool("git", &["commit", "-qm", "Make it"]);
-    later.env("GIT_COMMITTER_DATE", "2040-01-01T00:00:00Z").run().with_code(0);
+    sandbox.git(&["commit", "-qm", "Make it"]);
     assert!(changes(&served)["diff"].as_str().unwrap().contains("+fn main() {}"));
     sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
     assert!(changes(&served)["diff"].as_str().unwrap().contains("+fn main() {}"));
