@@ -31,10 +31,10 @@ use refrain_store::journal::{self};
 use refrain_store::project::{archive, mirrors};
 use refrain_store::{LoopDir, Project, RunnerLock, config};
 
+use crate::EngineError;
 use crate::driver::liveness::{alive, look};
 use crate::host::Host;
 use crate::observe::known_loops::KnownLoops;
-use crate::{ByKind, EngineError};
 
 /// How long a runner that has recorded the end of its loop is waited for.
 const LEAVING: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ pub struct Service {
     /// If its loops are copies of those that a git remote has: where the copy that it was opened for comes from.
     pub(crate) copy: Option<RemoteCopy>,
     /// The folder of the archived loop or plan that it was opened for, and those of the plan's loops, if their ids reach others.
-    pub(crate) archived: BTreeMap<LoopId, ByKind<LoopDir, LoopDir>>,
+    pub(crate) archived: BTreeMap<LoopId, LoopDir>,
     pub(crate) known: KnownLoops,
 }
 
@@ -87,8 +87,12 @@ impl Service {
 
     /// The name of the folder of this archived loop that it reads, if the id reaches another.
     pub fn archived_folder(&self, id: &LoopId) -> Option<&str> {
-        let (ByKind::Loop(dir) | ByKind::Plan(dir)) = self.archived.get(id)?;
-        dir.0.file_name()
+        self.archived.get(id)?.0.file_name()
+    }
+
+    /// The folder of this archived plan that it reads, if the id reaches another.
+    pub(crate) fn archived_plan(&self, id: &LoopId) -> Option<&LoopDir> {
+        self.archived.get(id).filter(|dir| dir.0.starts_with(self.project.plan_archive()))
     }
 
     /// Whether [`Service::trusting`] said so.
@@ -128,9 +132,11 @@ impl Service {
 
     /// The folder of a loop, in the archive too.
     pub fn locate(&self, id: &LoopId) -> Result<LoopLocation, EngineError> {
+        if self.archived_plan(id).is_some() {
+            return Err(EngineError::IsPlan(id.clone()));
+        }
         match self.archived.get(id) {
-            Some(ByKind::Loop(dir)) => return Ok(LoopLocation { dir: dir.clone(), archived: true }),
-            Some(ByKind::Plan(_)) => return Err(EngineError::IsPlan(id.clone())),
+            Some(dir) => return Ok(LoopLocation { dir: dir.clone(), archived: true }),
             None if !self.archived.is_empty() => return Err(self.no_loop(id)),
             None => {}
         }

@@ -46,10 +46,10 @@ impl Service {
     /// The loop or the plan of this id, the archive included.
     pub fn find(&self, id: &LoopId) -> Result<ByKind<LoopLocation, LoopDir>, EngineError> {
         let dir = self.project.plan_dir(id);
-        match self.archived.get(id) {
-            Some(ByKind::Plan(dir)) => return Ok(ByKind::Plan(dir.clone())),
-            None if dir.exists() => return Ok(ByKind::Plan(dir)),
-            Some(ByKind::Loop(_)) | None => {}
+        match (self.archived_plan(id), self.archived.contains_key(id)) {
+            (Some(dir), _) => return Ok(ByKind::Plan(dir.clone())),
+            (None, false) if dir.exists() => return Ok(ByKind::Plan(dir)),
+            (None, _) => {}
         }
         match (self.locate(id), archive::find_plan(&self.project, id)) {
             (Err(EngineError::NoLoop { .. }), Some(archived)) => Ok(ByKind::Plan(archived)),
@@ -64,10 +64,10 @@ impl Service {
         let archived = match self.find(id) {
             Ok(ByKind::Loop(found)) if found.dir == own => BTreeMap::new(),
             Ok(ByKind::Plan(found)) if found == plan => BTreeMap::new(),
-            _ if own.0.is_dir() => BTreeMap::from([(id.clone(), ByKind::Loop(own))]),
+            _ if own.0.is_dir() => BTreeMap::from([(id.clone(), own)]),
             _ if plan.0.is_dir() => {
                 let mut archived = self.archived_rounds(&plan);
-                archived.insert(id.clone(), ByKind::Plan(plan));
+                archived.insert(id.clone(), plan);
                 archived
             }
             _ => return None,
@@ -76,7 +76,7 @@ impl Service {
     }
 
     /// The folders of the loops of an archived plan: those of a later plan of its name have the same names.
-    fn archived_rounds(&self, plan: &LoopDir) -> BTreeMap<LoopId, ByKind<LoopDir, LoopDir>> {
+    fn archived_rounds(&self, plan: &LoopDir) -> BTreeMap<LoopId, LoopDir> {
         let archived = archive::by_id(&self.project.archive());
         let records = journal::records_as::<PlanState>(plan).unwrap_or_default().into_iter();
         let round = |Record { at, event, .. }: Record<PlanEvent>| {
@@ -85,7 +85,7 @@ impl Service {
             let dirs = archived.get(&started.id)?.iter();
             let later = dirs.filter_map(|dir| Some((began(dir).filter(|began| *began >= at)?, dir)));
             let (_, dir) = later.min_by_key(|(began, _)| *began)?;
-            Some((started.id, ByKind::Loop(dir.clone())))
+            Some((started.id, dir.clone()))
         };
         records.filter_map(round).collect()
     }

@@ -126,7 +126,7 @@ impl Service {
         };
         let mut all = catalog::with(&self.host.data_home, work)?;
         for (id, dirs) in archive::by_id(&self.project.plan_archive()) {
-            all.extend(dirs.into_iter().filter_map(|dir| self.archived_plan(&id, dir)));
+            all.extend(dirs.into_iter().filter_map(|dir| self.archived_plan_row(&id, dir)));
         }
         all.retain(|row| plan_of(row).is_none());
         Ok(sorted(all))
@@ -211,13 +211,12 @@ impl Service {
         }
     }
 
-    fn archived_plan(&self, id: &LoopId, dir: LoopDir) -> Option<ListEntry> {
+    fn archived_plan_row(&self, id: &LoopId, dir: LoopDir) -> Option<ListEntry> {
         let stamp = Stamp::at(&dir.journal());
         if matches!(self.find(id), Ok(ByKind::Plan(found)) if found == dir) {
             return self.plan_row(id, stamp);
         }
-        Self { archived: BTreeMap::from([(id.clone(), ByKind::Plan(dir))]), ..self.clone() }
-            .plan_row(id, stamp)
+        Self { archived: BTreeMap::from([(id.clone(), dir)]), ..self.clone() }.plan_row(id, stamp)
     }
 
     /// Adds up what the attempts of this project or of all used that ended `since` then, and how its loops stopped;
