@@ -317,6 +317,10 @@ impl From<EngineError> for RequestError {
             EngineError::NotesPlaceTaken(_) => {
                 (Code::Refused, words("move it away, or start with --worktree; nothing was changed"))
             }
+            EngineError::Git(GitError::FolderGone(_)) => (
+                Code::Refused,
+                words("move it back: a loop without --worktree continues where it was started"),
+            ),
             EngineError::Git(GitError::BranchTaken(_)) => {
                 (Code::Refused, words("--branch-template names another, as in loop/{loop}-2"))
             }

@@ -289,13 +289,14 @@ fn trees(records: &[Record], repository: &Repository) -> Result<Vec<(u32, Oid)>,
     Ok(trees)
 }
 
-/// The commit that it began at, and whether that is on record. If nothing was to be committed or proven, the runner did not take the
-/// base: then the head's own log says where it was.
+/// The commit that it began at, and whether what was changed then is on record. If nothing was to be committed or proven, the
+/// runner did not take the base: the start says what the head was, or of a loop of an earlier version the head's own log.
 fn began(state: &LoopState, repository: &Repository) -> Result<(Option<Oid>, bool), GitError> {
-    match &state.git.base {
-        Some(_) => Ok((state.git.began.clone(), true)),
-        None => Ok((repository.head_at(state.started_at.as_second())?, false)),
-    }
+    Ok(match (&state.git.base, &state.spec.git.before) {
+        (Some(_), _) => (state.git.began.clone(), true),
+        (None, Some(before)) => (before.head.clone(), false),
+        (None, None) => (repository.head_at(state.started_at.as_second())?, false),
+    })
 }
 
 fn note(what: &str, began: Option<&Oid>, known: bool, left_out: Option<&[OmittedPath]>) -> String {

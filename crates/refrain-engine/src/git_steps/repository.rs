@@ -490,8 +490,14 @@ pub(crate) fn restore(
     env: &[(OsString, OsString)],
     sweeper: Sweeper,
 ) -> Result<bool, EngineError> {
-    let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else { return Ok(false) };
     let worktree = &state.spec.worktree;
+    let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else {
+        // A plan makes the folder of a task itself.
+        return match state.spec.task.is_some() || worktree.exists() {
+            true => Ok(false),
+            false => Err(GitError::FolderGone(worktree.clone()).into()),
+        };
+    };
     // A crash while it was made anew left it half made.
     if !state.holds_worktree() || (worktree.exists() && !refrain_git::is_half_made(worktree)) {
         check_link(worktree, &state.spec)?;

@@ -212,6 +212,9 @@ impl Service {
 
     /// The folder of a plan, in the archive too.
     pub fn locate_plan(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
+        if let Some(dir) = self.archived_plan(id) {
+            return Ok(dir.clone());
+        }
         let dir = self.project.plan_dir(id);
         if dir.exists() {
             return Ok(dir);

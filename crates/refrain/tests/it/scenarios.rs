@@ -55,12 +55,13 @@ scenarios! {
         unrelated verbs where_asked;
     plans: blocked_task branch_moved_back branch_set_back broken_tasks busy_folder cancelled_dependency
         commits_meanwhile defaults dry_run edited_status edited_tasks export fails_with_landed_work
-        file_system_error freed_name handed_over hostile_title invalid_tasks large_prompts markdown
-        merge_after_cancel missing_on_the_branch mistyped_gates no_loop no_repository offered_gate
-        one_job other_branch other_spelling own_verifications path_of_no_checkout plan_to_its_end planted_links
-        planted_references prompt prompt_controls prompt_once question refused_options
-        refused_repository refused_tasks retried_task same_failure same_line secret spoiled_tasks tune
-        uncommitted_files unneeded_verification verified_with_commits which_plan work_beside_a_task;
+        file_system_error freed_name handed_over hostile_title invalid_tasks large_prompts locked_branch
+        markdown merge_after_cancel missing_on_the_branch mistyped_gates no_loop no_repository
+        offered_gate one_job other_branch other_spelling own_verifications path_of_no_checkout
+        plan_to_its_end planted_links planted_references prompt prompt_controls prompt_once question
+        refused_options refused_repository refused_tasks retried_task same_failure same_line secret
+        spoiled_tasks tune uncommitted_files unneeded_verification verified_with_commits which_plan
+        work_beside_a_task;
     proof: advisory_gate cancel_in_a_gate changed_git_settings changes_of_the_user changing_gate
         commit_hook commit_of_verified_work commits_of_submodules configured_gates configured_protection
         converted_files created_gate earlier_failures empty_tests flaky_gate forged_index forged_objects

@@ -9,7 +9,6 @@ use testkit::Sandbox;
 use crate::{CLAIM, sandbox};
 
 /// Commits one line an attempt; its second iteration waits at a gate; its third claims.
-/// Its commits are later than the second in which the loop starts, by which `diff` finds the loop's first commit without gates.
 fn worker(sandbox: &Sandbox) -> String {
     sandbox.agent(
         "worker",
@@ -17,7 +16,6 @@ fn worker(sandbox: &Sandbox) -> String {
             r#"echo "$REFRAIN_ITERATION.$REFRAIN_ATTEMPT" >> "$NOTES/attempts"
 echo "I work on part $REFRAIN_ITERATION"
 echo "part $REFRAIN_ITERATION" >> work.txt
-export GIT_COMMITTER_DATE=2099-01-01T00:00:00Z
 git add work.txt && git commit --quiet --message "Part $REFRAIN_ITERATION.$REFRAIN_ATTEMPT"
 case $REFRAIN_ITERATION.$REFRAIN_ATTEMPT in
   2.1) echo waiting > "$NOTES/held"; read -r _ < "$GATES/second" ;;
