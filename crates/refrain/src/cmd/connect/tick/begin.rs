@@ -185,8 +185,9 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
             None => last(service, session.id.as_deref())?,
         };
         if let Some(why) = cannot_continue_here(service, &service.spec(&id)?) {
-            return Err(RequestError::new(Code::Refused, format!("{id} {why}"))
-                .hint(format!("refrain resume {id}")));
+            return Err(
+                RequestError::new(Code::Refused, format!("{id} {why}")).hint(format!("refrain resume {id}"))
+            );
         }
         let grant = Grant { max_iterations: begin.max_iterations, ..Grant::default() };
         resume::check(context, service, &id, &grant)?;
