@@ -60,7 +60,8 @@ scenarios! {
         one_job other_branch other_spelling own_verifications path_of_no_checkout plan_to_its_end
         planted_references prompt prompt_controls prompt_once question refused_options
         refused_repository refused_tasks retried_task same_failure same_line secret spoiled_tasks tune
-        uncommitted_files unneeded_verification verified_with_commits which_plan work_beside_a_task;
+        tune_after_cancel uncommitted_files unneeded_verification verified_with_commits which_plan
+        work_beside_a_task;
     proof: advisory_gate cancel_in_a_gate changed_git_settings changes_of_the_user changing_gate
         commit_hook commit_of_verified_work commits_of_submodules configured_gates configured_protection
         converted_files created_gate earlier_failures empty_tests flaky_gate forged_index forged_objects

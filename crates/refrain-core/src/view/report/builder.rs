@@ -64,7 +64,8 @@ pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
     let is_over = state.ended.is_some();
     let last = state.attempts.last();
     let is_proven = last.is_some_and(|last| last.proof.is_some());
-    let is_settled = |last: &Attempt| state.git.last.as_ref().is_some_and(|it| it.iteration >= last.id.iteration);
+    let is_settled =
+        |last: &Attempt| state.git.last.as_ref().is_some_and(|it| it.iteration >= last.id.iteration);
     let is_recorded = is_proven || last.is_none_or(is_settled);
     let was_removed = state.git.released && state.git.kept.is_none();
     let has_left = was_removed || is_over && state.spec.task.is_some();

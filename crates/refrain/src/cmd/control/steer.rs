@@ -2,6 +2,7 @@ use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::fleet::FleetRequest;
+use refrain_app::verbs::resume;
 use refrain_app::verbs::steer::{self as app, Steering};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
@@ -73,8 +74,10 @@ pub(crate) fn steer(
     Ok(match app::steer(context, service, id, &steering, slow)? {
         ByKind::Loop(id) => {
             let has_stopped = service.status(&id).is_ok_and(|status| status.has_stopped());
-            let until =
-                if has_stopped { format!("; refrain resume {id} starts that") } else { String::new() };
+            let until = match has_stopped {
+                true => format!("; {} starts that", resume::command(service, &id)),
+                false => String::new(),
+            };
             format!("{id} will be told with its next attempt{until}\n")
         }
         ByKind::Plan(told) => {
