@@ -17,11 +17,13 @@ pub(crate) mod search;
 pub(crate) mod shared_files;
 pub(crate) mod usage;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::Caps;
-use refrain_core::view::{self, Alive, RemoteCopy, Status};
+use refrain_core::signature::{Objection, Remedy};
+use refrain_core::view::{self, Alive, RemoteCopy, Status, StatusWord};
 use refrain_core::{LoopId, LoopState, Machine, Spec};
 use refrain_store::access::trust::{Content, Trust};
 use refrain_store::disk::notice::Notice;
@@ -29,10 +31,10 @@ use refrain_store::journal::{self};
 use refrain_store::project::{archive, mirrors};
 use refrain_store::{LoopDir, Project, RunnerLock, config};
 
-use crate::EngineError;
 use crate::driver::liveness::{alive, look};
 use crate::host::Host;
 use crate::observe::known_loops::KnownLoops;
+use crate::{ByKind, EngineError};
 
 /// How long a runner that has recorded the end of its loop is waited for.
 const LEAVING: Duration = Duration::from_secs(10);
@@ -47,8 +49,8 @@ pub struct Service {
     pub(crate) trusts_once: bool,
     /// If its loops are copies of those that a git remote has: where the copy that it was opened for comes from.
     pub(crate) copy: Option<RemoteCopy>,
-    /// The archived loop that it was opened for, if another loop or plan has its id.
-    pub(crate) archived: Option<LoopDir>,
+    /// The folder of the archived loop or plan that it was opened for, and those of the plan's loops, if their ids reach others.
+    pub(crate) archived: BTreeMap<LoopId, ByKind<LoopDir, LoopDir>>,
     pub(crate) known: KnownLoops,
 }
 
@@ -66,7 +68,7 @@ impl Service {
             host,
             trusts_once: false,
             copy: None,
-            archived: None,
+            archived: BTreeMap::new(),
             known: KnownLoops::default(),
         })
     }
@@ -83,9 +85,10 @@ impl Service {
         Self { trusts_once: once, ..self }
     }
 
-    /// The name of the folder of the archived loop that it reads, if its id reaches another.
-    pub fn archived_folder(&self) -> Option<&str> {
-        self.archived.as_ref()?.0.file_name()
+    /// The name of the folder of this archived loop that it reads, if the id reaches another.
+    pub fn archived_folder(&self, id: &LoopId) -> Option<&str> {
+        let (ByKind::Loop(dir) | ByKind::Plan(dir)) = self.archived.get(id)?;
+        dir.0.file_name()
     }
 
     /// Whether [`Service::trusting`] said so.
@@ -125,8 +128,11 @@ impl Service {
 
     /// The folder of a loop, in the archive too.
     pub fn locate(&self, id: &LoopId) -> Result<LoopLocation, EngineError> {
-        if let Some(dir) = self.archived.as_ref().filter(|dir| archive::is_folder_of(dir, id)) {
-            return Ok(LoopLocation { dir: dir.clone(), archived: true });
+        match self.archived.get(id) {
+            Some(ByKind::Loop(dir)) => return Ok(LoopLocation { dir: dir.clone(), archived: true }),
+            Some(ByKind::Plan(_)) => return Err(EngineError::IsPlan(id.clone())),
+            None if !self.archived.is_empty() => return Err(self.no_loop(id)),
+            None => {}
         }
         let dir = self.project.loop_dir(id);
         if dir.exists() {
@@ -161,12 +167,17 @@ impl Service {
     pub fn state_and_status(&self, found: &LoopLocation) -> Result<(LoopState, Status), EngineError> {
         let dir = &found.dir;
         let state = journal::read_signed(dir, &self.host.signing())?.state;
+        // The take-over shows it, and asks for it.
+        let is_unknown_key = |it: &Objection| it.remedy() == Remedy::TrustKey;
         let status = match &self.copy {
             Some(copy) => {
                 let status = view::status(&state, self.alive(dir, &state));
                 let caps = if state.is_final() { Caps::default() } else { state.spec.caps };
                 let caps = self.caps_elsewhere(&caps, Some(&copy.remote));
-                Status { mirrored: Some(copy.clone()), caps, ..status }
+                let is_moved = status.status == StatusWord::Moved
+                    && state.signatures.objection().is_none_or(is_unknown_key);
+                let needs = if is_moved { Some(copy.needs(&state.spec.id)) } else { status.needs };
+                Status { mirrored: Some(copy.clone()), caps, needs, ..status }
             }
             None => {
                 // What cannot be read hides nothing else: doctor reports it.
@@ -177,7 +188,7 @@ impl Service {
         // What it needs names the loop by its id; of a task it is what the plan needs, which may be over.
         let is_moot = |_: &String| {
             let plan = state.spec.task.as_ref().and_then(|task| self.plan(&task.plan).ok());
-            self.archived.is_some() || plan.is_some_and(|plan| plan.is_final())
+            !self.archived.is_empty() || plan.is_some_and(|plan| plan.is_final())
         };
         let needs = status.needs.filter(|needs| !is_moot(needs));
         Ok((state, Status { needs, ..status }))

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use super::provider_faults::Trouble;
 use super::state::{Candidate, Feedback, InFlight, LoopState, Phase, RunningCritique, RunningGate, Saved};
 use crate::agent::{Usage, Usd};
-use crate::event::{Ask, End, Event, Exit, Record};
+use crate::event::{Ask, End, Event, Exit, Record, Wait};
 use crate::ids::LoopId;
 use crate::machine::{Damage, Lifecycle, Machine, Refusal, SharedEvent};
 use crate::signature::{Signatures, SignedKind, SignedRecord};
@@ -42,6 +42,7 @@ impl LoopState {
             iteration: started.spec.carried(),
             charged: started.spec.carried(),
             wait: None,
+            wait_span: (None, *at),
             steering: Vec::new(),
             session: None,
             spent: Usage::default(),
@@ -163,12 +164,18 @@ impl LoopState {
             Event::LoopMoved(arrival) => self.arrive(arrival)?,
             Event::Asked { .. } if self.check_here().is_err() => return Err("asked"),
             Event::Asked { request, ask, by } => self.take_request(request.as_ref(), ask, *by)?,
-            Event::WaitStarted(wait)
-                if self.is_driven() && self.wait.is_none_or(|last| last.until <= at) && !self.is_busy() =>
-            {
+            Event::WaitStarted(wait) => {
+                let last = self.wait.filter(|last| last.until > at);
+                let begins_again = |last: Wait| self.wait_span.0.is_some() && wait.until < last.until;
+                if !last.is_none_or(begins_again) || !self.is_driven() || self.is_busy() {
+                    return Err("wait.started");
+                }
                 self.wait = Some(*wait);
+                self.wait_span = match last {
+                    Some(_) => (None, self.wait_span.1),
+                    None => (Some(at), wait.until),
+                };
             }
-            Event::WaitStarted(_) => return Err("wait.started"),
             Event::LoopEnded(end) => self.end(*end, at)?,
             Event::LoopResumed { limits, approved, no_sandbox } => {
                 self.resume_with(limits, approved.as_ref(), *no_sandbox, at)?;

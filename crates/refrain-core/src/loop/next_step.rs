@@ -329,10 +329,22 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
 
 /// The step, once the wait before it is over. A wait is recorded before it begins.
 fn after(state: &LoopState, due: Option<Wait>, now: Timestamp, step: Step) -> Step {
-    match (state.wait.filter(|wait| wait.until > now), due.filter(|wait| wait.until > now)) {
-        (Some(wait), _) => Step::Await { until: Some(wait.until) },
-        (None, Some(wait)) => Step::Wait(wait),
-        (None, None) => step,
+    let (since, first) = state.wait_span;
+    if let Some(wait) = state.wait.filter(|wait| wait.until > now) {
+        return match since.filter(|since| now < *since) {
+            // The clock was ahead when it began: it begins again, and takes as long.
+            Some(since) => {
+                let until = now.saturating_add(wait.until.duration_since(since)).unwrap_or(now);
+                Step::Wait(Wait { until, ..wait })
+            }
+            None => Step::Await { until: Some(wait.until) },
+        };
+    }
+    // A wait that began again was this one.
+    let is_over = |due: &Wait| due.until <= now || state.wait.is_some() && due.until <= first;
+    match due.filter(|due| !is_over(due)) {
+        Some(wait) => Step::Wait(wait),
+        None => step,
     }
 }
 

@@ -49,6 +49,8 @@ pub struct LoopState {
     pub iteration: u32,
     pub charged: u32,
     pub wait: Option<Wait>,
+    /// When the last wait began, and until when it was to last; the inner none if it began again.
+    pub(super) wait_span: (Option<Timestamp>, Timestamp),
     /// Words for the next prompt, until an iteration that got them is charged.
     pub steering: Vec<Steering>,
     /// The agent's own session that drives it: a runner only works between two of its turns.

@@ -99,6 +99,14 @@ impl Objection {
             (_, Flaw::Missing | Flaw::Invalid) => Remedy::SetAside,
         }
     }
+
+    /// The key that signed, if the user does not know it.
+    pub fn unknown_key(&self) -> Option<&PublicKey> {
+        match &self.flaw {
+            Flaw::Unknown(key) => Some(key),
+            Flaw::Missing | Flaw::Invalid => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,12 +61,16 @@ impl PlanCheck {
     /// The same of a plan that cannot begin in this project as it is now.
     pub fn that_cannot_begin(mut self, why: &str) -> Self {
         let text = format!("it cannot begin here: {why}");
-        self.problems.insert(0, PlanProblem { kind: "cannot-begin", error: true, tasks: Vec::new(), text });
+        self.problems
+            .insert(0, PlanProblem { kind: PlanProblem::CANNOT_BEGIN, error: true, tasks: Vec::new(), text });
         Self { ok: false, ..self }
     }
 }
 
 impl PlanProblem {
+    /// The kind of what is wrong with the place and not with the tasks.
+    pub const CANNOT_BEGIN: &'static str = "cannot-begin";
+
     fn of(problem: &Problem) -> Self {
         let (kind, tasks) = (problem.kind(), problem.tasks().to_vec());
         Self { kind, error: problem.is_error(), tasks, text: problem.to_string() }

@@ -8,5 +8,6 @@ pub(crate) mod pip;
 pub(crate) mod progress;
 pub(crate) mod publication;
 pub(crate) mod remote_copy;
+pub(crate) mod sandbox;
 pub(crate) mod saved_work;
 pub(crate) mod usage;

@@ -44,6 +44,7 @@ pub use loop_parts::pip::Pip;
 pub use loop_parts::progress::progress;
 pub use loop_parts::publication::Publication;
 pub use loop_parts::remote_copy::RemoteCopy;
+pub use loop_parts::sandbox::sandbox;
 pub use loop_parts::saved_work::{SavedWork, with_yours};
 pub use loop_parts::usage::{Usage, money, sum};
 pub use verification::{Charset, Tone, Verification};

@@ -14,6 +14,8 @@ use refrain_core::r#loop::Outcome;
 use refrain_core::{LoopState, Spec};
 use refrain_store::{AccountGate, Probe};
 
+use crate::now;
+
 /// How long the others wait at a time while one tries. They continue as soon as that one has its first event.
 const WHILE_ONE_TRIES: Duration = Duration::from_secs(30);
 const LOOK_SOON: Duration = Duration::from_secs(1);
@@ -69,12 +71,12 @@ impl Account {
 
     fn closed(&self) -> Option<Wait> {
         let shared = self.shared.as_ref().and_then(|shared| shared.closed());
-        shared.unwrap_or_else(|| self.gate.closed())
+        shared.unwrap_or_else(|| self.gate.closed(now()))
     }
 
     /// That it closed is only advice: what cannot be written is left.
-    fn close(&self, wait: Wait) {
-        let _ = self.gate.close(wait);
+    fn close(&self, wait: Wait, since: Timestamp) {
+        let _ = self.gate.close(wait, since);
         if let Some(shared) = &self.shared {
             shared.close(wait);
         }
@@ -133,7 +135,7 @@ impl Account {
         match state.attempts.last() {
             Some(last) if last.met_its_provider() => {
                 if let Some(wait) = state.provider_wait() {
-                    self.close(wait);
+                    self.close(wait, state.updated_at);
                 }
             }
             // A command's answer is known only at its end.

@@ -16,6 +16,7 @@ use refrain_store::project::{archive, checkout};
 use refrain_store::{DiskError, LoopDir, Project, RunnerLock, journal};
 
 use crate::git_steps::discard_refs::KEPT;
+use crate::git_steps::merge::own_branch::OwnBranch;
 use crate::git_steps::pool::{folder, in_sandbox_of_slot};
 use crate::git_steps::repository::{self, marked};
 use crate::{EngineError, Service, now};
@@ -171,7 +172,14 @@ impl Service {
                 let mut plans = self.uncleared_plans(&repository)?.into_iter();
                 if let Some((plan, _)) = plans.find(|(_, branches)| branches.iter().any(|it| it == name)) {
                     self.clear_plan(&plan);
-                    return Ok(repository.branch_head(name)?.map(|_| in_use(name)));
+                    let Some(head) = repository.branch_head(name)? else { return Ok(None) };
+                    let dir = self.project.plan_dir(&plan.spec.id).0;
+                    if repository.checked_out(name, &dir)?.is_some() {
+                        return Ok(Some(in_use(name)));
+                    }
+                    // If git cannot delete it, its error says why.
+                    let is_gone = repository.drop_reference(&format!("refs/heads/{name}"), &head)?;
+                    return Ok((!is_gone).then(|| format!("{name} has moved")));
                 }
                 let found = self
                     .merged_branches(&repository, &self.loops_that_are_over()?)?
@@ -288,7 +296,7 @@ impl Service {
         }
     }
 
-    /// The branches of loops that are over, if what is checked out has all their commits and they are checked out nowhere.
+    /// The branches of loops that are over, if what is checked out has all their work and they are checked out nowhere.
     fn merged_branches(
         &self,
         repository: &Repository,
@@ -303,7 +311,10 @@ impl Service {
                 continue;
             };
             let Some(at) = repository.branch_head(branch)? else { continue };
-            if is_merged(repository, &head, &at)? && repository.checked_out(branch, &dir.0)?.is_none() {
+            // A squashed merge has the work without its commits.
+            let is_merged = has_commits(repository, &head, &at)?
+                || matches!(self.branch_state_of(dir, state), Ok(Some(OwnBranch::Merged { .. })));
+            if is_merged && repository.checked_out(branch, &dir.0)?.is_none() {
                 all.push(Garbage { kind: GarbageKind::Branch, name: branch.to_owned(), bytes: 0 });
             }
         }
@@ -342,7 +353,7 @@ impl Service {
     }
 }
 
-fn is_merged(repository: &Repository, into: &Oid, at: &Oid) -> Result<bool, GitError> {
+fn has_commits(repository: &Repository, into: &Oid, at: &Oid) -> Result<bool, GitError> {
     match repository.stands_on(into, at, None) {
         Ok(base) => Ok(base == *at),
         Err(GitError::Failed { .. }) => Ok(false),

@@ -20,7 +20,7 @@ use refrain_git::{
 use refrain_store::{ClaimOutcome, LoopDir, RunnerLock, WorktreeLock, journal};
 use tokio::sync::watch;
 
-use self::own_branch::TaskBranch;
+use self::own_branch::{OwnBranch, TaskBranch};
 use crate::git_steps::repository::{self, OtherHead, marked};
 use crate::plan::landing::{self, Landing};
 use crate::plan::verify::{GateNotice, GateOutcome, TreeVerification};
@@ -208,19 +208,18 @@ impl Service {
             return Ok(Err(MergeRefusal::Switched(other)));
         }
         let Some(work) = head else {
-            let discarded = self.discarded(id);
-            let last = state.git.head.clone().filter(|head| repository.tree_of(head).is_ok());
-            let (head, into) = repository.begin_of_plan()?;
-            if let Some(last) = last.as_ref().filter(|_| discarded.is_none() && !state.has_lost_branch())
-                && repository.stands_on(&head, last, None)? == *last
-            {
-                let (name, how) = (branch, MergeKind::UpToDate);
-                return Ok(Ok(MergedBranch { name, into, head, how, submodules: Vec::new() }));
-            }
-            return Ok(Err(match state.has_lost_branch() && discarded.is_none() {
-                true => MergeRefusal::NoWork,
-                false => MergeRefusal::BranchGone { branch, last, discarded },
-            }));
+            return Ok(match self.branch_state_of(&dir, &state)? {
+                Some(OwnBranch::Merged { into, .. }) => {
+                    let ((head, _), how) = (repository.begin_of_plan()?, MergeKind::UpToDate);
+                    Ok(MergedBranch { name: branch, into, head, how, submodules: Vec::new() })
+                }
+                Some(OwnBranch::Empty) => Err(MergeRefusal::NoWork),
+                Some(OwnBranch::Open | OwnBranch::Landed(_) | OwnBranch::Discarded(_) | OwnBranch::Gone)
+                | None => {
+                    let last = state.git.head.clone().filter(|head| repository.tree_of(head).is_ok());
+                    Err(MergeRefusal::BranchGone { branch, last, discarded: self.discarded(id) })
+                }
+            });
         };
         if repository.branch()?.as_ref() == Some(&branch) {
             return Ok(Err(MergeRefusal::CheckedOut(branch)));

@@ -19,7 +19,7 @@ use super::statuses::Statuses;
 use crate::driver::lifecycle::pin_programs;
 use crate::git_steps::repository;
 use crate::service::lock_at_rest;
-use crate::{EngineError, LoopRequest, Service, now};
+use crate::{ByKind, EngineError, LoopRequest, Service, now};
 
 impl Service {
     /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made
@@ -212,6 +212,9 @@ impl Service {
 
     /// The folder of a plan, in the archive too.
     pub fn locate_plan(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
+        if let Some(ByKind::Plan(dir)) = self.archived.get(id) {
+            return Ok(dir.clone());
+        }
         let dir = self.project.plan_dir(id);
         if dir.exists() {
             return Ok(dir);

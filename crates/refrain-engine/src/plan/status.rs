@@ -45,6 +45,10 @@ impl Service {
         {
             view = view.of_failed_runner(&error);
         }
+        if !self.archived.is_empty() {
+            // What it needs, and the branches, name the plan by its id.
+            return Ok(PlanStatus { needs: None, ..view });
+        }
         if view.status.has_stopped() {
             view.branches = self.plan_branches(&state);
             self.tell_uncommitted(&state, &mut view);

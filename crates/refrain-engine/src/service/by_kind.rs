@@ -1,5 +1,7 @@
 //! One interface for loops and plans: which of both an id names is found out here, and nowhere else.
 
+use std::collections::BTreeMap;
+
 use camino::Utf8PathBuf;
 use refrain_core::event::{Ask, Asker};
 use refrain_core::plan::{PlanEvent, PlanState, TaskStarted};
@@ -44,8 +46,10 @@ impl Service {
     /// The loop or the plan of this id, the archive included.
     pub fn find(&self, id: &LoopId) -> Result<ByKind<LoopLocation, LoopDir>, EngineError> {
         let dir = self.project.plan_dir(id);
-        if self.archived.is_none() && dir.exists() {
-            return Ok(ByKind::Plan(dir));
+        match self.archived.get(id) {
+            Some(ByKind::Plan(dir)) => return Ok(ByKind::Plan(dir.clone())),
+            None if dir.exists() => return Ok(ByKind::Plan(dir)),
+            Some(ByKind::Loop(_)) | None => {}
         }
         match (self.locate(id), archive::find_plan(&self.project, id)) {
             (Err(EngineError::NoLoop { .. }), Some(archived)) => Ok(ByKind::Plan(archived)),
@@ -53,14 +57,37 @@ impl Service {
         }
     }
 
-    /// The same, to read the archived loop in the folder of this name, whatever its id reaches; none if it is not there.
+    /// The same, to read the archived loop or plan in the folder of this name, whatever its id reaches; none if it is not there.
     pub fn reading_archived(&self, id: &LoopId, folder: &str) -> Option<Self> {
-        let dir = LoopDir(self.project.archive().join(folder));
-        if !dir.0.is_dir() {
-            return None;
-        }
-        let is_reached = matches!(self.find(id), Ok(ByKind::Loop(found)) if found.dir == dir);
-        Some(Self { archived: Some(dir).filter(|_| !is_reached), ..self.clone() })
+        let [own, plan] = [self.project.archive(), self.project.plan_archive()]
+            .map(|archive| LoopDir(archive.join(folder)));
+        let archived = match self.find(id) {
+            Ok(ByKind::Loop(found)) if found.dir == own => BTreeMap::new(),
+            Ok(ByKind::Plan(found)) if found == plan => BTreeMap::new(),
+            _ if own.0.is_dir() => BTreeMap::from([(id.clone(), ByKind::Loop(own))]),
+            _ if plan.0.is_dir() => {
+                let mut archived = self.archived_rounds(&plan);
+                archived.insert(id.clone(), ByKind::Plan(plan));
+                archived
+            }
+            _ => return None,
+        };
+        Some(Self { archived, ..self.clone() })
+    }
+
+    /// The folders of the loops of an archived plan: those of a later plan of its name have the same names.
+    fn archived_rounds(&self, plan: &LoopDir) -> BTreeMap<LoopId, ByKind<LoopDir, LoopDir>> {
+        let archived = archive::by_id(&self.project.archive());
+        let records = journal::records_as::<PlanState>(plan).unwrap_or_default().into_iter();
+        let round = |Record { at, event, .. }: Record<PlanEvent>| {
+            let PlanEvent::TaskStarted(started) = event else { return None };
+            let began = |dir: &LoopDir| journal::read(dir).ok().map(|read| read.state.started_at);
+            let dirs = archived.get(&started.id)?.iter();
+            let later = dirs.filter_map(|dir| Some((began(dir).filter(|began| *began >= at)?, dir)));
+            let (_, dir) = later.min_by_key(|(began, _)| *began)?;
+            Some((started.id, ByKind::Loop(dir.clone())))
+        };
+        records.filter_map(round).collect()
     }
 
     pub fn standing(&self, id: &LoopId) -> Result<ByKind<Status, PlanStatus>, EngineError> {

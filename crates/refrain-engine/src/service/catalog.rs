@@ -2,7 +2,7 @@
 //! that have stopped; the states of the others are read anew.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use refrain_core::view::{DamagedRow, Kind, Status};
 use refrain_core::{LoopId, LoopState};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogEntry, CatalogError, Detail, LoopFolder, Stamp};
 use refrain_store::project::{archive, projects};
-use refrain_store::{JournalError, Project};
+use refrain_store::{JournalError, LoopDir, Project};
 
 use crate::driver::liveness::{alive, status};
 use crate::{ByKind, EngineError, Service, chain};
@@ -125,26 +125,30 @@ impl Service {
             self.rows(catalog.update(&self.project, LoopFolder::Archive, detail, &signing)?)
         };
         let mut all = catalog::with(&self.host.data_home, work)?;
-        let is_gone = |id: &LoopId| !self.project.plan_dir(id).exists();
-        let plans: Vec<_> = archive::plan_ids(&self.project).into_iter().filter(is_gone).collect();
-        all.extend(self.plan_rows(&plans));
+        for (id, dirs) in archive::by_id(&self.project.plan_archive()) {
+            all.extend(dirs.into_iter().filter_map(|dir| self.archived_plan(&id, dir)));
+        }
         all.retain(|row| plan_of(row).is_none());
         Ok(sorted(all))
     }
 
-    /// The names of the folders of those of these archived loops that their ids do not reach, by their places in the list.
+    /// The names of the folders of those of these archived loops and plans that their ids do not reach, by their places in the list.
     pub fn hidden_folders(&self, rows: &[ListEntry]) -> HashMap<usize, String> {
-        let folders = archive::by_id(&self.project);
+        let [loops, plans] =
+            [self.project.archive(), self.project.plan_archive()].map(|archive| archive::by_id(&archive));
         let hidden = |(place, row): (usize, &ListEntry)| {
             let ListEntry::Loop(brief) = row else { return None };
+            let is_plan = brief.kind == Kind::Plan;
+            let folders = if is_plan { &plans } else { &loops };
             let (dirs, stamp) = (folders.get(&brief.id)?, brief.stamp?);
-            let is_free =
-                !self.project.loop_dir(&brief.id).exists() && !self.project.plan_dir(&brief.id).exists();
-            if is_free && dirs.len() == 1 {
+            let is_taken = self.project.loop_dir(&brief.id).exists()
+                || self.project.plan_dir(&brief.id).exists()
+                || is_plan && loops.contains_key(&brief.id);
+            if !is_taken && dirs.len() == 1 {
                 return None;
             }
             let own = dirs.iter().find(|dir| Stamp::at(&dir.journal()) == Some(stamp))?;
-            (!is_free || dirs.last() != Some(own)).then(|| Some((place, own.0.file_name()?.to_owned())))?
+            (is_taken || dirs.last() != Some(own)).then(|| Some((place, own.0.file_name()?.to_owned())))?
         };
         rows.iter().enumerate().filter_map(hidden).collect()
     }
@@ -190,15 +194,30 @@ impl Service {
 
     /// These plans of this project, in the form of a list.
     fn plan_rows(&self, plans: &[LoopId]) -> Vec<ListEntry> {
-        let row = |id: &LoopId| match self.plan_status(id) {
-            Ok(status) => Some(ListEntry::Loop(Box::new(status.try_into().ok()?))),
+        plans.iter().filter_map(|id| self.plan_row(id, None)).collect()
+    }
+
+    fn plan_row(&self, id: &LoopId, stamp: Option<Stamp>) -> Option<ListEntry> {
+        match self.plan_status(id) {
+            Ok(status) => {
+                let brief: Brief = status.try_into().ok()?;
+                Some(ListEntry::Loop(Box::new(Brief { stamp, ..brief })))
+            }
             Err(EngineError::Journal(error)) => {
                 Some(self.damaged(id.as_str(), Some(Kind::Plan), chain(&error)))
             }
             // It went away in between.
             Err(_) => None,
-        };
-        plans.iter().filter_map(row).collect()
+        }
+    }
+
+    fn archived_plan(&self, id: &LoopId, dir: LoopDir) -> Option<ListEntry> {
+        let stamp = Stamp::at(&dir.journal());
+        if matches!(self.find(id), Ok(ByKind::Plan(found)) if found == dir) {
+            return self.plan_row(id, stamp);
+        }
+        Self { archived: BTreeMap::from([(id.clone(), ByKind::Plan(dir))]), ..self.clone() }
+            .plan_row(id, stamp)
     }
 
     /// Adds up what the attempts of this project or of all used that ended `since` then, and how its loops stopped;

@@ -93,12 +93,6 @@ impl Service {
         repository.is_ok_and(|repository| repository.branch_head(branch).is_ok_and(|head| head.is_some()))
     }
 
-    /// The branch that was made for the loop; none if it works on another.
-    pub fn own_branch(&self, id: &LoopId) -> Result<Option<String>, EngineError> {
-        let spec = journal::spec(&self.locate(id)?.dir)?;
-        Ok(spec.git.new_branch().map(str::to_owned))
-    }
-
     /// At most `most` bytes of a log from its byte `from` on, or of its end; it ends with a line if it can. None where
     /// there is no such log.
     pub fn printed(

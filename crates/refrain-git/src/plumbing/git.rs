@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -572,6 +573,9 @@ pub(crate) fn said(done: &ToolOutput) -> String {
     let text = [done.stdout.as_slice(), done.stderr.as_slice()].concat();
     let text = String::from_utf8_lossy(&text);
     let text = printable(text.trim());
+    if let (true, Some(signal)) = (text.is_empty(), done.status.signal()) {
+        return format!("signal {signal} ended it");
+    }
     let mut from = text.len().saturating_sub(SAID);
     while !text.is_char_boundary(from) {
         from += 1;
@@ -608,6 +612,16 @@ mod tests {
             ("ours".into(), "theirs".into())
         );
         assert!(in_variables(&[], &env).is_empty());
+    }
+
+    #[test]
+    fn a_git_that_was_killed_is_not_without_a_reason() {
+        let ended = |raw, stderr: &str| {
+            let status = std::process::ExitStatus::from_raw(raw);
+            said(&ToolOutput { status, stdout: Vec::new(), stderr: stderr.into() })
+        };
+        assert_eq!(ended(15, ""), "signal 15 ended it");
+        assert_eq!((ended(15, "fatal: x"), ended(256, "")), ("fatal: x".to_owned(), String::new()));
     }
 
     #[test]

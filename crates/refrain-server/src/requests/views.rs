@@ -3,9 +3,9 @@
 use refrain_app::differences::diff;
 use refrain_core::fingerprint::failing_tests;
 use refrain_core::gate::GateName;
-use refrain_core::view::{Gate, Iteration, Status as LoopStatus};
+use refrain_core::view::{Gate, Iteration, Status as LoopStatus, sandbox};
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Brief, ChangeSize, Detail, Differences, ListEntry, LogKind, Service};
+use refrain_engine::{Brief, ChangeSize, Detail, Differences, ListEntry, LogKind, OwnBranch, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -256,10 +256,17 @@ impl RequestHandler {
         Ok(all[all.len().saturating_sub(MOST_FAILURES)..].iter().map(of_iteration).collect())
     }
 
-    /// The branch that was made for a loop.
-    pub(crate) fn own_branch(&self, place: &LoopAddress) -> Result<Option<String>, Refusal> {
+    /// Whether a loop that has stopped has a branch of its own with work that is not merged yet. If that cannot be found
+    /// out, the merge says why.
+    pub(crate) fn can_merge(&self, place: &LoopAddress) -> Result<bool, Refusal> {
         let (service, id) = self.open_place(place)?;
-        Ok(service.own_branch(&id)?)
+        Ok(service.branch_state(&id).map_or(true, |branch| branch == Some(OwnBranch::Open)))
+    }
+
+    /// The sandbox of a loop in words; empty if it has none.
+    pub(crate) fn sandbox(&self, place: &LoopAddress) -> Result<String, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        Ok(sandbox(&service.spec_of(&id)?))
     }
 
     /// How much a loop has changed, as far as that is on record.

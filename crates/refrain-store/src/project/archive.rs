@@ -1,7 +1,7 @@
 //! Loops and plans that were put aside: their folders, renamed. They can still be read, and a loop comes back when it is
 //! resumed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -61,10 +61,10 @@ fn latest(archive: Utf8PathBuf, id: &LoopId) -> Option<LoopDir> {
         .max_by(|a, b| a.0.cmp(&b.0))
 }
 
-/// The folders of all archived loops by their ids, of each the latest last.
-pub fn by_id(project: &Project) -> BTreeMap<LoopId, Vec<LoopDir>> {
+/// The folders of all loops or plans in an archive by their ids, of each the latest last.
+pub fn by_id(archive: &Utf8Path) -> BTreeMap<LoopId, Vec<LoopDir>> {
     let mut all: BTreeMap<LoopId, Vec<LoopDir>> = BTreeMap::new();
-    for entry in project.archive().read_dir_utf8().into_iter().flatten().flatten() {
+    for entry in archive.read_dir_utf8().into_iter().flatten().flatten() {
         if let Some(id) = id_of(entry.file_name()) {
             all.entry(id).or_default().push(LoopDir(entry.path().to_owned()));
         }
@@ -86,7 +86,7 @@ pub fn id_of(name: &str) -> Option<LoopId> {
 }
 
 /// Whether the folder of a loop or plan has its name, as it has where it was made and in the archive.
-pub fn is_folder_of(dir: &LoopDir, id: &LoopId) -> bool {
+pub(crate) fn is_folder_of(dir: &LoopDir, id: &LoopId) -> bool {
     dir.0.file_name().is_some_and(|name| name == id.as_str() || is_archived_as(name, id))
 }
 
@@ -94,12 +94,6 @@ pub fn is_folder_of(dir: &LoopDir, id: &LoopId) -> bool {
 fn is_archived_as(name: &str, id: &LoopId) -> bool {
     let rest = name.strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix('-'));
     rest.and_then(|rest| stamp(rest.get(..STAMP_LENGTH)?)).is_some()
-}
-
-/// The names of all archived plans.
-pub fn plan_ids(project: &Project) -> BTreeSet<LoopId> {
-    let entries = project.plan_archive().read_dir_utf8().into_iter().flatten().flatten();
-    entries.filter_map(|entry| id_of(entry.file_name())).collect()
 }
 
 /// The archived loops that ended before this time, in seconds.
@@ -175,7 +169,7 @@ mod tests {
         let found = dirs_before(&project, at.as_second());
         assert_eq!(found, [LoopDir(project.archive().join("a-2026-11-21T17-30-00Z"))]);
         assert_eq!(dirs_before(&project, i64::MAX).len(), 2);
-        let ids: Vec<_> = by_id(&project).into_keys().map(|id| id.to_string()).collect();
+        let ids: Vec<_> = by_id(&project.archive()).into_keys().map(|id| id.to_string()).collect();
         assert_eq!(ids, ["a", "b-x"]);
         for name in [
             "a",

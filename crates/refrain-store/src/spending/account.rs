@@ -6,7 +6,9 @@ use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 use refrain_core::event::Wait;
+use serde::{Deserialize, Serialize};
 
 use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
@@ -15,6 +17,14 @@ use crate::{DiskError, OnPath, write_atomic};
 pub struct AccountGate {
     dir: Utf8PathBuf,
     name: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ClosedGate {
+    #[serde(flatten)]
+    wait: Wait,
+    /// None in a file of an earlier version.
+    since: Option<Timestamp>,
 }
 
 /// The right to try first, for as long as the value lives.
@@ -38,14 +48,23 @@ impl AccountGate {
     }
 
     /// What the account waits for, as last reported by a loop; it may be over. A file that cannot be read says nothing.
-    pub fn closed(&self) -> Option<Wait> {
-        serde_json::from_slice(&fs::read(self.path()).ok()?).ok()
+    pub fn closed(&self, now: Timestamp) -> Option<Wait> {
+        let ClosedGate { wait, since } = serde_json::from_slice(&fs::read(self.path()).ok()?).ok()?;
+        let Some(since) = since.filter(|since| now < *since) else { return Some(wait) };
+        // The clock was ahead when it closed: from now on it stays closed for as long.
+        let until = now.saturating_add(wait.until.duration_since(since)).unwrap_or(now);
+        let wait = Wait { until, ..wait };
+        // It is only advice.
+        let _ = self.close(wait, now);
+        Some(wait)
     }
 
-    pub fn close(&self, wait: Wait) -> Result<(), DiskError> {
+    /// Closes it for a wait that began `since` then.
+    pub fn close(&self, wait: Wait, since: Timestamp) -> Result<(), DiskError> {
         let path = self.path();
         make_dir(&self.dir)?;
-        write_atomic(&path, &serde_json::to_vec(&wait).map_err(std::io::Error::from).on("encode", &path)?)
+        let closed = ClosedGate { wait, since: Some(since) };
+        write_atomic(&path, &serde_json::to_vec(&closed).map_err(std::io::Error::from).on("encode", &path)?)
     }
 
     /// Ends the wait of all loops of the account.
@@ -74,7 +93,6 @@ impl AccountGate {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use refrain_core::event::WaitKind;
 
     use super::*;
@@ -84,12 +102,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = Utf8Path::from_path(dir.path()).unwrap();
         let gate = |account| AccountGate::new(home, account);
-        assert_eq!(gate("a key").closed(), None);
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let closed = |account, second| gate(account).closed(at(second));
+        assert_eq!(closed("a key", 0), None);
         gate("a key").open().unwrap();
 
-        let wait = Wait { kind: WaitKind::Limit, until: Timestamp::from_second(1_800_000_000).unwrap() };
-        gate("a key").close(wait).unwrap();
-        assert_eq!((gate("a key").closed(), gate("another").closed()), (Some(wait), None));
+        let wait = Wait { kind: WaitKind::Limit, until: at(1_800_000_000) };
+        gate("a key").close(wait, at(1_799_999_000)).unwrap();
+        assert_eq!((closed("a key", 1_799_999_000), closed("another", 0)), (Some(wait), None));
+        let earlier = serde_json::to_vec(&wait).unwrap();
+        fs::write(gate("a key").path(), earlier).unwrap();
+        assert_eq!(closed("a key", 0), Some(wait), "a file of an earlier version");
+
+        // The clock was ahead when it closed.
+        gate("a key").close(wait, at(1_799_999_000)).unwrap();
+        let bounded = Some(Wait { until: at(2_000), ..wait });
+        assert_eq!((closed("a key", 1_000), closed("a key", 1_500)), (bounded, bounded));
 
         let probe = gate("a key").try_probe().unwrap();
         assert!(probe.is_some() && gate("a key").try_probe().unwrap().is_none());
@@ -97,7 +125,7 @@ mod tests {
         assert!(gate("a key").try_probe().unwrap().is_some());
 
         gate("a key").open().unwrap();
-        assert_eq!(gate("a key").closed(), None);
+        assert_eq!(closed("a key", 0), None);
         let names = fs::read_dir(home.join("limits")).unwrap().flatten();
         assert!(names.map(|file| file.file_name()).all(|name| !name.to_string_lossy().contains("key")));
     }

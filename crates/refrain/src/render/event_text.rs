@@ -23,7 +23,6 @@ use refrain_engine::ladder;
 use self::end_card::end_card;
 pub(crate) use self::end_card::{EndFacts, next_commands};
 use self::header::header;
-pub(crate) use self::header::sandbox;
 use crate::render::phrase;
 use crate::render::{commits, gates, progress, publication};
 

@@ -485,14 +485,17 @@ impl Ledger {
                     Ask::AllowHost(_) => {}
                 }
             }
-            Event::WaitStarted(_) => {
+            Event::WaitStarted(wait) => {
                 let found_nothing = self.spec.until == Until::Forever && self.claims();
                 let waits = self.limits.pause.is_some() || self.not_before.is_some() || self.outside.waits;
                 assert!(found_nothing || waits);
                 assert!(self.cancelled.is_none() && self.paused.is_none());
                 assert!(self.driven && self.ended.is_none(), "no runner drives it");
                 assert!(self.flight.is_none(), "it has something else to do than to wait");
-                self.waiting = true;
+                // The clock was set back: it begins again.
+                if std::mem::replace(&mut self.waiting, true) {
+                    self.not_before = self.not_before.map(|time| time.min(wait.until));
+                }
             }
             Event::LoopEnded(end) => self.end(*end),
             Event::LoopResumed { limits, approved, .. } => {

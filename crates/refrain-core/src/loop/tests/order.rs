@@ -107,11 +107,11 @@ const BETWEEN: &str = "session.bound, work.saved, work.unsaved";
 )]
 #[case::waiting(
     Journal::running().runs(1, Exit::Code(0)).then(Event::WaitStarted(pace(9))),
-    &["runner.started", "loop.resumed", BETWEEN, "iteration.begun 2"]
+    &["runner.started", "loop.resumed", BETWEEN, "wait.started", "iteration.begun 2"]
 )]
 #[case::waiting_again_after_a_crash(
     Journal::running().runs(1, Exit::Code(0)).then(Event::WaitStarted(pace(9))).taken_over(),
-    &["runner.started", "loop.resumed", BETWEEN, "iteration.begun 2"]
+    &["runner.started", "loop.resumed", BETWEEN, "wait.started", "iteration.begun 2"]
 )]
 #[case::waited_enough(
     Journal::running().runs(1, Exit::Code(0)).then(Event::WaitStarted(pace(9))).asks(Ask::Proceed),

@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 
 use super::journal::{Journal, asked, event_of, grant, id, kind, pace, request, stop, time, unlimited};
 use super::journals::{any_event, any_time, loose, obedient};
-use crate::event::{Ask, BlockReason, End, Event, Record, StopReason, Urgency};
+use crate::event::{Ask, BlockReason, End, Event, Record, StopReason, Urgency, Wait};
 use crate::r#loop::{ChildId, Live, LoopState, MAX_REFUNDS, Outcome, Step, next_step};
 use crate::machine::MachineEnd;
 use crate::spec::{Limits, Millis};
@@ -140,9 +140,10 @@ proptest! {
                 }
                 Event::LoopEnded(end) => prop_assert_eq!(*end == End::Cancelled, cancelled),
                 Event::RunnerStarted { .. } => prop_assert_eq!(state.ended, None),
-                Event::WaitStarted(_) => {
+                Event::WaitStarted(wait) => {
                     prop_assert!(state.runner.is_some() && state.ended.is_none());
-                    prop_assert!(state.wait.is_none_or(|wait| wait.until <= record.at));
+                                        let begins_again = |last: Wait| state.wait_span.0.is_some() && wait.until < last.until;
+                    prop_assert!(state.wait.is_none_or(|it| it.until <= record.at || begins_again(it)));
                     prop_assert!(state.in_flight().is_none());
                 }
                 Event::AttemptStopRequested { .. } => {

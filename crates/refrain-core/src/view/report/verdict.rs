@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ids::LoopId;
-use crate::signature::{Remedy, Signatures};
+use crate::signature::{Objection, PublicKey, Signatures};
 
 /// What `refrain verify` found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -23,6 +23,9 @@ pub struct Verdict {
     /// The same in words; empty if there is nothing to say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub signature: String,
+    /// The key that signed it, if the user does not know that key.
+    #[serde(skip)]
+    pub unknown_signer: Option<PublicKey>,
     /// Whether nothing differs from what the journal says; what cannot be checked does not count.
     pub agrees: bool,
     /// What was compared with the journal, piece by piece; nothing where the journal itself is not intact.
@@ -33,24 +36,33 @@ impl Verdict {
     /// The verdict on an intact journal, with what was compared with it.
     pub fn new(id: LoopId, records: u64, torn_bytes: u64, checks: Vec<Check>) -> Self {
         let agrees = checks.iter().all(|check| check.outcome != Outcome::Differs);
-        let (signed, signature) = (None, String::new());
-        Self { id, intact: true, records, problem: None, torn_bytes, signed, signature, agrees, checks }
+        Self {
+            id,
+            intact: true,
+            records,
+            problem: None,
+            torn_bytes,
+            signed: None,
+            signature: String::new(),
+            unknown_signer: None,
+            agrees,
+            checks,
+        }
     }
 
     /// The same, with the findings on the journal's signatures. A record that no key signed agrees with nothing.
     #[must_use]
     pub fn with_signatures(self, signatures: &Signatures) -> Self {
-        let is_forged =
-            signatures.objection().is_some_and(|objection| objection.remedy() != Remedy::TrustKey);
         let (signed, signature) = (signatures.is_signed(), signatures.to_string());
-        Self { signed, signature, agrees: self.agrees && !is_forged, ..self }
+        let unknown_signer = signatures.objection().and_then(Objection::unknown_key).cloned();
+        let is_forged = signed == Some(false) && unknown_signer.is_none();
+        Self { signed, signature, unknown_signer, agrees: self.agrees && !is_forged, ..self }
     }
 
     /// The verdict on a journal with `records` records before the first damaged one.
     pub fn damaged(id: LoopId, records: u64, problem: String) -> Self {
-        let problem = Some(problem);
-        let (signed, signature, checks) = (None, String::new(), Vec::new());
-        Self { id, intact: false, records, problem, torn_bytes: 0, signed, signature, agrees: false, checks }
+        let found = Self::new(id, records, 0, Vec::new());
+        Self { intact: false, problem: Some(problem), agrees: false, ..found }
     }
 }
 

@@ -181,6 +181,7 @@ impl Service {
             Some(here) => read_regular(&dir.journal(), moving::LARGEST).is_ok_and(|it| it.starts_with(here)),
             None => true,
         };
+        let copy = RemoteCopy { is_here: self.project.loop_dir(id).exists(), ..copy };
         let project = if has_journal { project } else { self.project.clone() };
         Some(Self { project, copy: Some(copy), ..self.clone() })
     }
@@ -216,7 +217,7 @@ impl Service {
             self.copy_files(at, &there, &dir, here)?;
         }
         let holder = there.found.holder;
-        let copy = RemoteCopy { remote: url, at: now(), holder };
+        let copy = RemoteCopy { remote: url, at: now(), holder, is_here: false };
         Ok(mirrors::write_note(&dir, &CopyNote { copy, commit: there.found.commit, is_last: false })?)
     }
 

@@ -86,8 +86,8 @@ const TABS: [(&str, &str); 5] = [
 ];
 
 impl Head {
-    /// Of a loop; `own_branch` if a branch was made for it, `tab` is the path of the page.
-    pub(super) fn of(base: &str, status: &Status, goal: &str, own_branch: bool, tab: &str) -> Self {
+    /// Of a loop; `can_merge` if its branch has work that is not merged yet, `tab` is the path of the page.
+    pub(super) fn of(base: &str, status: &Status, goal: &str, can_merge: bool, tab: &str) -> Self {
         let group = Group::of(status.status, status.verified, status.waits_for == Some(WaitsFor::Answer));
         let awaited = status.approval.as_ref().filter(|it| it.state == ApprovalWord::Awaited);
         let need = (group == Group::NeedsYou).then(|| {
@@ -105,8 +105,7 @@ impl Head {
             Need::of(base.to_owned(), status.id.to_string(), "", &facts)
         });
         let merged_into = status.merged_into.as_ref();
-        let can_merge = own_branch && merged_into.is_none() && awaited.is_none();
-        let (primary, acts) = acts(status.status, need.is_some(), can_merge, true);
+        let (primary, acts) = acts(status.status, need.is_some(), can_merge && awaited.is_none(), true);
         let model = status.model.as_deref().map(|model| format!(" · {model}")).unwrap_or_default();
         let mut facts = vec![("Agent", format!("{}{model}", agent_name(&status.agent.to_string())))];
         let merged = merged_into.map(|into| format!(", merged into {into}")).unwrap_or_default();
@@ -242,13 +241,13 @@ fn folder(project: &str) -> String {
 }
 
 /// The action that is most likely meant, and the others. If it needs you, its form comes first.
-fn acts(status: StatusWord, needs_you: bool, own_branch: bool, is_loop: bool) -> (Option<Act>, Vec<Act>) {
+fn acts(status: StatusWord, needs_you: bool, can_merge: bool, is_loop: bool) -> (Option<Act>, Vec<Act>) {
     let cancel = Act::danger("cancel", "Cancel…");
     let (primary, mut acts) = match status {
         StatusWord::Running | StatusWord::Waiting => {
             (Some(Act::new("pause", "Pause")), vec![Act::asking("pause", "Pause at once…"), cancel])
         }
-        StatusWord::Completed if own_branch => (Some(Act::asking("merge", "Merge…")), Vec::new()),
+        StatusWord::Completed if can_merge => (Some(Act::asking("merge", "Merge…")), Vec::new()),
         StatusWord::Completed | StatusWord::Cancelled | StatusWord::Moved => (None, Vec::new()),
         StatusWord::Paused | StatusWord::Crashed => {
             (Some(Act::new("resume", "Continue")), vec![Act::asking("resume", "Continue with more…"), cancel])
@@ -261,7 +260,7 @@ fn acts(status: StatusWord, needs_you: bool, own_branch: bool, is_loop: bool) ->
         | StatusWord::Failed => (Some(Act::asking("resume", "Continue…")), vec![cancel]),
     };
     if status.has_stopped() && !matches!(status, StatusWord::Crashed | StatusWord::Moved) {
-        if own_branch && status != StatusWord::Completed {
+        if can_merge && status != StatusWord::Completed {
             acts.push(Act::asking("merge", "Merge…"));
         }
         acts.extend(is_loop.then_some(Act::new("archive", "Archive")));

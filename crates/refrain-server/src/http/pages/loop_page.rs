@@ -70,7 +70,7 @@ pub(super) struct FailureView {
 pub(super) struct LoopPage {
     pub(super) status: Box<Status>,
     pub(super) goal: String,
-    pub(super) own_branch: bool,
+    can_merge: bool,
     /// How much it has changed; while it runs, only its changes say that.
     size: Option<ChangeSize>,
 }
@@ -82,7 +82,7 @@ impl LoopPage {
     }
 
     pub(super) fn head(&self, frame: &Frame, base: &str, tab: &str) -> Head {
-        Head::of(base, &self.status, &self.goal, self.own_branch, tab)
+        Head::of(base, &self.status, &self.goal, self.can_merge, tab)
             .noticed(frame.notice)
             .with_size(self.size)
     }
@@ -97,11 +97,12 @@ pub(super) fn see(handler: &RequestHandler, place: &LoopAddress) -> Result<LoopP
 }
 
 fn seen(handler: &RequestHandler, place: &LoopAddress, status: Box<Status>) -> Result<LoopPage, Refusal> {
-    let (goal, own_branch) = (handler.goal(place)?, handler.own_branch(place)?.is_some());
+    let goal = handler.goal(place)?;
+    let can_merge = status.has_stopped() && status.merged_into.is_none() && handler.can_merge(place)?;
     let is_at_rest = !matches!(status.status, StatusWord::Running | StatusWord::Waiting);
     // A page without it is better than none.
     let size = if is_at_rest { handler.change_size(place).ok().flatten() } else { None };
-    Ok(LoopPage { status, goal, own_branch, size })
+    Ok(LoopPage { status, goal, can_merge, size })
 }
 
 pub(super) async fn show(

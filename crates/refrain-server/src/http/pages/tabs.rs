@@ -240,8 +240,9 @@ struct Row {
 
 pub(super) async fn report(State(state): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
     let (frame, base) = (Frame::of(&state, &place).after(&asked), place.path());
-    let found = state.run_blocking(move |handler| see(handler, &place)).await;
-    shown(&state, found, |seen| {
+    let found =
+        state.run_blocking(move |handler| Ok((see(handler, &place)?, handler.sandbox(&place)?))).await;
+    shown(&state, found, |(seen, sandbox)| {
         let head = seen.head(&frame, &base, "/report");
         let status = &seen.status;
         let usage = &status.usage;
@@ -251,6 +252,7 @@ pub(super) async fn report(State(state): Shared, At(place): At<LoopAddress>, ask
         };
         let mut facts =
             vec![("Command", status.command.join(" ")), ("Folder", status.worktree.clone()), ("Used", used)];
+        facts.extend((!sandbox.is_empty()).then_some(("Sandbox", sandbox)));
         facts.extend(status.tree.clone().map(|tree| ("Verified tree", tree)));
         facts.extend((!status.signature.is_empty()).then(|| ("Signature", status.signature.clone())));
         facts.extend((!status.commits.is_empty()).then(|| ("Commits", status.commits.join(" "))));

@@ -6,7 +6,7 @@ use refrain_core::LoopId;
 use refrain_core::gate::GateName;
 use refrain_core::protect::LocalCommit;
 use refrain_core::view::{Kind, StatusWord};
-use refrain_engine::{Brief, ByKind, MergeKind, MergedBranch, OwnBranch};
+use refrain_engine::{Brief, MergeKind, MergedBranch, OwnBranch};
 
 use crate::render::gates;
 use crate::run::runtime;
@@ -49,12 +49,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let notice = |gate: &GateName, passed| out::tell(&gates::on_merged(gate, passed));
     let merged = runtime()?.block_on(merge(context, &service, &id, how, &notice))?;
     out::print(&format!("{}\n", merge_words(&merged)));
-    if merged.how == MergeKind::Squash && matches!(service.find(&id), Ok(ByKind::Loop(_))) {
-        let branch = &merged.name;
-        out::tell_note(format!(
-            "refrain gc keeps branch {branch}, as the commit does not name its commits; git branch -D {branch} removes it"
-        ));
-    }
     Ok(Code::Done.into())
 }
 

@@ -6,12 +6,13 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::report::Report;
+use refrain_core::view::sandbox;
 use refrain_engine::ByKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::selection::Selection;
-use crate::render::event_text::{clock, sandbox};
+use crate::render::event_text::clock;
 use crate::report::{Document, document, page, plan_document, text};
 use crate::{out, values};
 
@@ -40,7 +41,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         ByKind::Loop(report) => {
             let made = format!("Made by Refrain {} from the journal of loop {id}.", report.refrain.reported);
             given(context, &id, args, &report, &made, &|clock| {
-                document(&report, service.archived_folder(), &sandbox, clock)
+                document(&report, service.archived_folder(&id), &sandbox, clock)
             })
         }
         ByKind::Plan(plan) => of_plan(context, plan, &sandbox, args),

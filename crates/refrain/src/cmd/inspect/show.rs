@@ -5,13 +5,14 @@ use refrain_core::Record;
 use refrain_core::event::Event;
 use refrain_core::plan::PlanEvent;
 use refrain_core::text::printable;
+use refrain_core::view::sandbox;
 use refrain_engine::ByKind;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::selection::Selection;
 use crate::out;
-use crate::render::event_text::{clock, sandbox};
+use crate::render::event_text::clock;
 use crate::render::phrase;
 
 #[derive(Debug, clap::Args)]

@@ -6,14 +6,14 @@ use refrain_core::LoopId;
 use refrain_core::r#loop::{LoopState, Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
-use refrain_core::view::{Status, Tone};
+use refrain_core::view::{self, Status, Tone};
 use refrain_engine::{ByKind, LogKind, LoopLocation, OwnBranch, Service, goal};
 use refrain_formats::mirror::{ForeignLoop, LoopPhase, PromiseWords};
 
 use super::selection::Selection;
 use crate::cmd::state_file::{self, StateFile};
 use crate::plan::status_text::{self, Art};
-use crate::render::event_text::{self, clock, next_commands, words};
+use crate::render::event_text::{clock, next_commands, words};
 use crate::render::phrase::Row;
 use crate::render::{commits, gates, phrase};
 use crate::{out, values};
@@ -77,14 +77,14 @@ pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCod
             let own = || service.branch_state_of(&found.dir, &state).ok().flatten();
             let own = status.has_stopped().then(own).flatten();
             let facts = Facts {
-                next: match service.archived_folder() {
+                next: match service.archived_folder(id) {
                     None => next(service, &state, &status, own.as_ref()),
                     // The commands would reach another loop.
                     Some(_) => String::new(),
                 },
                 goal: goal(&state.spec),
                 branch: branch(&status, state.spec.git.new_branch().is_some(), own),
-                sandbox: event_text::sandbox(&state.spec),
+                sandbox: view::sandbox(&state.spec),
                 failure: last_failure(service, &status),
                 left_out: commits::left_out(state.git.last.as_ref()),
                 lacks_worktree: state.lacks_worktree(),
@@ -221,8 +221,9 @@ fn text(
     let progress = phrase::progress(status.iteration, status.max_iterations);
     let attempts = phrase::counted(status.started, "attempt", "attempts");
     let gone = match &status.mirrored {
+        Some(copy) if !copy.is_here => " (on another machine)",
+        _ if Utf8Path::new(&status.working_dir).is_dir() => "",
         Some(_) => " (on another machine)",
-        None if Utf8Path::new(&status.working_dir).is_dir() => "",
         None => absence(lacks_worktree, (status.started, status.ended_at.is_some())),
     };
     let mut rows = vec![

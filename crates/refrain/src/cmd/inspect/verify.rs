@@ -92,13 +92,16 @@ fn text(verdict: &Verdict) -> String {
     let Verdict { id, records, torn_bytes, checks, .. } = verdict;
     let exact = if *torn_bytes > 0 { "each" } else { "every byte" };
     let mut text = format!("{id}: {records} records, {exact} as it was written\n");
-    match (verdict.signature.as_str(), verdict.signed) {
-        ("", _) => {}
-        (words, Some(false)) => {
-            text.push_str(&format!("  UNSIGNED: {}\n", printable(words.trim_start_matches("unsigned: "))))
-        }
-        (words, _) => text.push_str(&format!("  {}\n", printable(words))),
-    }
+    let words = printable(verdict.signature.trim_start_matches("unsigned: "));
+    text.push_str(&match (&verdict.unknown_signer, verdict.signed) {
+        (Some(key), _) => format!(
+            "  SIGNER NOT KNOWN: {words}: anyone could have written this journal\n    \
+             if refrain doctor on the machine of the loop prints that key, trust it: signers = [\"{key}\"] under [trust] in your own config.toml\n"
+        ),
+        (None, Some(false)) => format!("  UNSIGNED: {words}\n"),
+        (None, _) if words.is_empty() => String::new(),
+        (None, _) => format!("  {words}\n"),
+    });
     if *torn_bytes > 0 {
         text.push_str(&format!(
             "  its tail was torn: {torn_bytes} bytes of a write that was cut off follow, and are no record\n"

@@ -17,8 +17,8 @@ use refrain_core::r#loop::Grant;
 use refrain_core::plan::PlanGrant;
 use refrain_core::spec::Millis;
 use refrain_core::values::{Limit, duration, iteration, tokens, usd};
-use refrain_core::view::StatusWord;
-use refrain_core::{LoopId, Spec};
+use refrain_core::view::{Kind, StatusWord};
+use refrain_core::{LoopId, LoopState, Spec};
 use refrain_engine::config::AgentChoice;
 use refrain_engine::{Brief, ByKind, ListEntry, Runner, Service, interrupted_by_reboot, remember_this_boot};
 
@@ -79,16 +79,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     if args.all {
         return resume_all(context, &service, &args);
     }
-    let id = if args.last {
-        last_resumable(&service)?
-    } else {
-        values::only_one(
-            &service,
-            args.id.as_ref(),
-            ("refrain resume", "no loop here can continue"),
-            is_candidate,
-        )?
-    };
+    let id = if args.last { last_resumable(&service)? } else { only_resumable(&service, &args)? };
     let request = || typed_grant(&args).map(|grant| FleetRequest::Resume(on_fleet(&grant, args.now)));
     if let Some(code) = fleet::ask(context, &service, (&id, Action::Resume), request)? {
         return Ok(code);
@@ -246,6 +237,20 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
             | StatusWord::Stuck
             | StatusWord::TimedOut
     )
+}
+
+/// The loop that is named, else the only one that continues as it was asked. If none does, the only one that could with
+/// other totals or by a decision: the refusal says how.
+fn only_resumable(service: &Service, args: &Args) -> Result<LoopId, RequestError> {
+    let grant = typed_grant(args)?;
+    let is_ready = |status: &Brief| {
+        let continues = |state: LoopState| state.awaits_approval().is_none() && state.resume(&grant).is_ok();
+        is_candidate(status) && (status.kind == Kind::Plan || service.state(&status.id).is_ok_and(continues))
+    };
+    let found = if args.id.is_none() { service.list()? } else { Vec::new() };
+    let is_any_ready = found.iter().any(|row| matches!(row, ListEntry::Loop(status) if is_ready(status)));
+    let is_meant = |status: &Brief| if is_any_ready { is_ready(status) } else { is_candidate(status) };
+    values::only_one(service, args.id.as_ref(), ("refrain resume", "no loop here can continue"), is_meant)
 }
 
 fn last_resumable(service: &Service) -> Result<LoopId, RequestError> {

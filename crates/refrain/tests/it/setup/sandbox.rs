@@ -15,7 +15,7 @@ use crate::surfaces::terminal::Terminal;
 /// Outside of `/tmp`, which programs in a sandbox do not see. Agents may write their notes. None, which is printed, if this
 /// machine has no namespaces to give, or the build is below such a folder.
 #[expect(clippy::disallowed_methods, reason = "asked before there is a sandbox of the test")]
-pub(super) fn sandbox() -> Option<Sandbox> {
+pub(crate) fn sandbox() -> Option<Sandbox> {
     let words = ["--user", "--map-root-user", "--mount", "--pid", "--net", "--fork", "true"];
     if !Command::new("unshare").args(words).output().is_ok_and(|made| made.status.success()) {
         eprintln!("skipped: no namespaces can be made here");
@@ -43,7 +43,7 @@ pub(super) fn configure(sandbox: &Sandbox, more: &str) {
     write(&sandbox.root().join("home/config/refrain/config.toml"), text);
 }
 
-pub(super) fn start(sandbox: &Sandbox, script: &str, more: &[&str]) -> Run {
+pub(crate) fn start(sandbox: &Sandbox, script: &str, more: &[&str]) -> Run {
     let agent = sandbox.agent("agent", script);
     let words = ["start", "--command", &agent, "--name", "job", "-p", "Mend it.", "--max-iterations", "1"];
     let usual = if more.iter().any(|word| word.starts_with("--sandbox=")) { &[][..] } else { &["--sandbox"] };

@@ -175,6 +175,29 @@ fn a_wait_of_the_whole_account_precedes_the_attempt() {
 }
 
 #[test]
+fn a_wait_that_began_under_a_clock_that_was_ahead_begins_again() {
+    let mut journal =
+        of(AgentKind::Claude).after_ms(32_400_000).spawns().ends(failing(FaultKind::Overloaded));
+    let first = wait(journal.next());
+    let length = first.until.duration_since(time(journal.now));
+    journal.live.account = Some(first);
+    let mut journal = journal.obey().after_ms(1_000);
+    assert_eq!(journal.next(), Step::Await { until: Some(first.until) });
+    // Also for another runner.
+    journal.now = 10_000;
+    for mut journal in [journal.clone(), journal.taken_over()] {
+        let again = Wait { until: time(10_000) + length, ..first };
+        assert_eq!(journal.next(), Step::Wait(again));
+        journal = journal.obey();
+        assert_eq!(journal.next(), Step::Await { until: Some(again.until) });
+        journal.now = again.until.as_millisecond() + 1;
+        assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
+        let journal = journal.spawns().ends(failing(FaultKind::Overloaded));
+        assert!(matches!(journal.next(), Step::Wait(_)), "it is no other");
+    }
+}
+
+#[test]
 fn a_success_needs_the_agents_last_word() {
     let ends = |change: fn(&mut AgentReport), exit: Exit| {
         let finished = AttemptFinished { promised: true, exit, ..reporting(change) };

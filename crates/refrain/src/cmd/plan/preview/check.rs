@@ -4,7 +4,7 @@ use owo_colors::OwoColorize;
 use refrain_app::plan::PreparedPlan;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::plan::TaskReadiness;
-use refrain_core::plan::view::PlanCheck;
+use refrain_core::plan::view::{PlanCheck, PlanProblem};
 use refrain_core::text::printable;
 
 use super::LookArgs;
@@ -95,7 +95,8 @@ fn text(checked: &PlanCheck) -> String {
         counted(*tasks, "task", "tasks"),
         counted(*waves, "wave", "waves")
     );
-    for problem in problems {
+    // The error that ends the command names that one.
+    for problem in problems.iter().filter(|problem| problem.kind != PlanProblem::CANNOT_BEGIN) {
         let grade = if problem.error { "error".red().to_string() } else { "warning".yellow().to_string() };
         text.push_str(&format!("  {grade}: {}\n", flat(&problem.text)));
     }

@@ -25,9 +25,16 @@ fn a_loop_that_left_is_read_as_the_remote_has_it() {
     let status = one.status("job");
     assert_eq!(status["mirrored"]["remote"], remote.as_str(), "{status}");
     assert!(status["mirrored"]["at"].is_string() && status["mirrored"]["holder"].is_null(), "{status}");
+    let away = "refrain archive job removes it from the list here";
+    assert_eq!(status["needs"], format!("refrain move job --from {remote} takes it over; {away}"));
+    let text = one.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(!text.contains("(on another machine)"), "its folder is still here: {text}");
     machines.take_accepted().with_code(0);
     let taken = one.refrain(&["status", "job"]).with_code(0);
     shows_age(&taken, remote);
+    let words = taken.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let back = format!("unless it is completed there, refrain move job --to {remote} on ");
+    assert!(words.contains(&back) && !words.contains("takes it over"), "{words}");
     assert!(taken.stderr.contains("has taken it over"), "{}", taken.stderr);
     assert!(one.status("job")["mirrored"]["holder"].is_string());
 
@@ -108,6 +115,7 @@ fn a_loop_that_was_never_here_is_read_at_a_remote() {
     let status = at(&["status", "job", "--json"]).with_code(0);
     shows_age(&status, remote);
     assert_eq!(status.json()["mirrored"]["remote"], remote.as_str());
+    assert_eq!(status.json()["needs"], format!("refrain move job --from {remote} takes it over"));
     assert_eq!(status.json()["worktree"].as_str(), worktree(one).to_str());
     for verb in ["status", "show", "logs", "report", "verify", "diff"] {
         shows_age(&at(&[verb, "job"]).with_code(0), remote);

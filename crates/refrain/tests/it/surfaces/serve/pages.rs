@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
 use super::client::TestServer;
+use crate::setup::sandbox as in_sandbox;
 use crate::{CLAIM, plain_folder, sandbox};
 
 /// Starts a loop of this agent in the sandbox, and waits until it is at the gate `go`.
@@ -107,6 +108,34 @@ fn without_git_the_page_says_that_changes_are_unknown() {
     assert!(changes(&served)["note"].as_str().unwrap().contains("without git"), "{}", changes(&served));
     served.gets(&format!("/p/{}/job/diff", project(&served))).with_status(200).says("without git");
     sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    served.ends();
+}
+
+#[test]
+fn a_merge_is_offered_only_of_a_branch_with_work() {
+    let sandbox = sandbox();
+    for (name, does) in [("idle", ""), ("work", "echo x > made.txt")] {
+        let agent = sandbox.agent(name, &format!("{does}\n{CLAIM}"));
+        let own = ["--worktree", "--git-workflow", "commit", "--gate", "test -f made.txt"];
+        let words = ["start", "--command", &agent, "--name", name, "-m", "1", "--quiet", "Make it."];
+        sandbox.refrain(&[&words[..], &own].concat());
+    }
+    let served = TestServer::begin(&sandbox, &[]);
+    let at = format!("/p/{}", project(&served));
+    let offers = |name| served.gets(&format!("{at}/{name}")).with_status(200).body.contains("/merge\"");
+    assert_eq!((offers("idle"), offers("work")), (false, true));
+    sandbox.refrain(&["merge", "work"]).with_code(0);
+    assert!(!offers("work"));
+    served.ends();
+}
+
+#[test]
+fn the_report_says_in_which_sandbox_a_loop_ran() {
+    let Some(sandbox) = in_sandbox::sandbox() else { return };
+    in_sandbox::start(&sandbox, CLAIM, &["--sandbox=files", "--worktree"]).with_code(0);
+    let served = TestServer::begin(&sandbox, &[]);
+    let page = served.gets(&format!("/p/{}/job/report", project(&served))).with_status(200);
+    page.says("<dt>Sandbox</dt><dd>a sandbox of Landlock and seccomp; writes its worktree, ");
     served.ends();
 }
 
