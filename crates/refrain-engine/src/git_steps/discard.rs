@@ -94,7 +94,7 @@ impl Service {
         self.refuse_moved(id, &dir, LoopRequest::Discard)?;
         let state = journal::read_signed(&dir, &self.host.signing())?.state;
         let (stays, holds_worktree) = (self.task_branch(&state), state.holds_worktree());
-        let spec = state.spec;
+        let (spec, began) = (state.spec, state.git.began);
         let repository = match spec.git.new_branch() {
             Some(branch) => {
                 let env = marked(&self.host.env, &spec);
@@ -113,7 +113,7 @@ impl Service {
         let has_it = is_own
             && (holds_worktree || repository.as_ref().map(is_on_branch).transpose()?.unwrap_or_default());
         let has_worktree = has_it && spec.worktree.is_dir();
-        let mut kept = Vec::new();
+        let (mut kept, mut has_branch) = (Vec::new(), false);
         if let Some((branch, repository)) = &repository
             && let Some(head) = repository.branch_head(branch)?
         {
@@ -129,10 +129,13 @@ impl Service {
                     Err(why) => return Ok(Err(why)),
                 },
             };
-            let reference = self.keep_discarded(repository, id, &work)?;
-            kept.push(KeptWork { branch: Some((*branch).to_owned()), reference, uncommitted });
+            has_branch = true;
+            if began.as_ref() != Some(&work) {
+                let reference = self.keep_discarded(repository, id, &work)?;
+                kept.push(KeptWork { branch: Some((*branch).to_owned()), reference, uncommitted });
+            }
         }
-        if archived && kept.is_empty() {
+        if archived && !has_branch {
             return Ok(Ok(self.discarded_before(id, dir)));
         }
         if !archived && !word.is_over() {
@@ -146,7 +149,7 @@ impl Service {
             {
                 return Ok(Err(DiscardRefusal::NotKept { worktree: spec.worktree, why }));
             }
-            if let Some(head) = repository.branch_head(branch)?.filter(|_| !kept.is_empty()) {
+            if let Some(head) = repository.branch_head(branch)?.filter(|_| has_branch) {
                 repository.drop_reference(&format!("refs/heads/{branch}"), &head)?;
             }
             self.prune_discarded(repository)?;
