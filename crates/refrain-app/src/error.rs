@@ -204,7 +204,7 @@ impl From<EngineError> for RequestError {
                 (Code::Usage, text(format!("refrain list --plan {id} shows the loops of its tasks")))
             }
             EngineError::Archived(id) => {
-                (Code::NotFound, text(format!("its name is free; refrain status {id} shows it")))
+                (Code::Refused, text(format!("its name is free; refrain status {id} shows it")))
             }
             EngineError::IsLoop(id) => (Code::Usage, text(format!("refrain status {id} shows it"))),
             EngineError::NameTaken { id, is_plan } => (

@@ -446,7 +446,8 @@ pub fn check_caps(settings: &Settings, agent: &AgentSpec) -> Result<(), RequestE
     if agent.tells_cost() {
         return Ok(());
     }
-    let (origin, key, kind) = (settings.origin_of_cap(which), which.key(), agent.kind);
+    let (key, kind) = (which.key(), agent.kind);
+    let origin = settings.origin_of("budget", key);
     let error = format!(
         "{origin}: budget.{key}: {kind} does not say what it costs, so this cap could not be kept; accepted: claude, \
          opencode, acp; and codex, gemini with --model and a price for that model"

@@ -191,8 +191,12 @@ impl Service {
                 Status { caps: caps.unwrap_or_default(), ..look(dir, &state) }
             }
         };
-        // What it needs names the loop by its id.
-        let needs = status.needs.filter(|_| self.archived.is_empty());
+        // What it needs names the loop by its id; of a task it is what the plan needs, which may be over.
+        let is_moot = |_: &String| {
+            let plan = state.spec.task.as_ref().and_then(|task| self.plan(&task.plan).ok());
+            !self.archived.is_empty() || plan.is_some_and(|plan| plan.is_final())
+        };
+        let needs = status.needs.filter(|needs| !is_moot(needs));
         Ok((state, Status { needs, ..status }))
     }
 

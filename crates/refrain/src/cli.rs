@@ -190,7 +190,8 @@ enum LoopVerb {
     Approve(cmd::control::approve::Args),
     /// Answer a loop's question, and continue the loop
     ///
-    /// The agent gets the text with its next attempt. If the loop has stopped, it continues here, as with refrain resume.
+    /// The agent gets the text with its next attempt. If the loop has stopped, it continues here, as with refrain resume,
+    /// also if it asks nothing.
     Answer(cmd::control::answer::Args),
     /// Show the status of a loop or plan
     Status(cmd::inspect::status::Args),

@@ -100,7 +100,7 @@ pub fn edit_task(
 }
 
 /// Refuses a plan that can do nothing more.
-fn check_open(service: &Service, id: &LoopId) -> Result<(), RequestError> {
+pub fn check_open(service: &Service, id: &LoopId) -> Result<(), RequestError> {
     let state = service.plan(id)?;
     let Some(ended) = state.ended.filter(|_| state.is_final()) else { return Ok(()) };
     let error = format!("the tasks of plan {id} cannot be changed: it is {}", ended.end.name());

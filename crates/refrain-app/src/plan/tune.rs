@@ -6,6 +6,7 @@ use refrain_engine::Service;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::edit_tasks::check_open;
 use crate::{Action, Context, RequestError};
 
 /// The longest text for a task, or goal of a loop that another program sends, in characters.
@@ -44,5 +45,6 @@ pub fn tune(
 ) -> Result<PlanState, RequestError> {
     context.check_on(Action::Tune, service, id)?;
     request.check()?;
+    check_open(service, id)?;
     Ok(service.tune(id, &request.task, request.text.clone())?)
 }

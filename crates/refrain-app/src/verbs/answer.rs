@@ -39,7 +39,7 @@ pub fn answer(
     })?;
     let has_stopped = status.has_stopped();
     let state = service.state(id)?;
-    resume::check_plan(&state)?;
+    resume::check_plan(service, &state)?;
     let instead = match status.status {
         _ if status.question.is_some() => None,
         _ if state.awaits_approval().is_some() => {

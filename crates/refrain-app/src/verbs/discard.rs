@@ -16,22 +16,6 @@ pub fn discard(context: &Context, service: &Service, id: &LoopId) -> Result<Disc
         }
         DiscardRefusal::Running => RequestError::new(Code::Refused, format!("{id} has not stopped"))
             .hint(format!("refrain cancel {id} --now, then refrain discard {id}")),
-        DiscardRefusal::Archived { branch, worktree } => {
-            let kept = format!("{id} is archived already; its branch {branch} is kept");
-            match worktree {
-                None => {
-                    RequestError::new(Code::Refused, kept).hint(format!("git branch -D {branch} removes it"))
-                }
-                Some(worktree) => {
-                    let folder = shlex::try_quote(worktree.as_str()).unwrap_or_default();
-                    RequestError::new(Code::Refused, format!("{kept} in worktree {worktree}"))
-                        .hint(format!(
-                            "refrain open {id} shows it; commit or remove there what no commit has"
-                        ))
-                        .hint(format!("git worktree remove {folder} && git branch -D {branch} removes both"))
-                }
-            }
-        }
         DiscardRefusal::CheckedOut { branch, worktree } => {
             RequestError::new(Code::Refused, format!("branch {branch} of {id} is checked out in {worktree}"))
                 .hint(format!("git -C {worktree} switch BRANCH, then refrain discard {id}"))

@@ -14,6 +14,7 @@ use super::approve::is_awaited;
 use super::{Slow, start};
 use crate::error::{Code, Message};
 use crate::options::notify::NotifyArgs;
+use crate::plan::edit_tasks::check_open;
 use crate::sandbox::refused;
 use crate::{Action, Context, RequestError, plan};
 
@@ -94,6 +95,14 @@ pub enum ResumeOutcome {
     Hurried,
 }
 
+/// The command that continues a stopped loop, with the larger total that it needs.
+pub fn command(service: &Service, id: &LoopId) -> String {
+    match service.state(id).map(|state| state.resume(&Grant::default())) {
+        Ok(Err(Refusal::NothingGranted { flag, .. })) => format!("refrain resume {id} {flag}"),
+        Ok(_) | Err(_) => format!("refrain resume {id}"),
+    }
+}
+
 /// Refuses a caller that may not continue this loop.
 pub fn check(context: &Context, service: &Service, id: &LoopId, grant: &Grant) -> Result<(), RequestError> {
     if !context.caller.is_attempt() {
@@ -106,8 +115,11 @@ pub fn check(context: &Context, service: &Service, id: &LoopId, grant: &Grant) -
 }
 
 /// Refuses what would continue a loop although its plan counts no result of it.
-pub(super) fn check_plan(state: &LoopState) -> Result<(), RequestError> {
+pub(super) fn check_plan(service: &Service, state: &LoopState) -> Result<(), RequestError> {
     let Some(TaskRef { plan, id, .. }) = state.over_for_plan() else { return Ok(()) };
+    if service.plan(plan).is_ok() {
+        check_open(service, plan)?;
+    }
     let (this, next) = (&state.spec.id, "continues in a loop of its own");
     Err(RequestError::new(Code::Refused, format!("{this} is over for plan {plan}, whose task {id} {next}"))
         .hint(format!(
@@ -124,7 +136,7 @@ pub fn resume(
     mut slow: Slow<'_>,
 ) -> Result<ResumeOutcome, RequestError> {
     check(context, service, id, grant)?;
-    check_plan(&service.state(id)?)?;
+    check_plan(service, &service.state(id)?)?;
     // Before anything is made of what its journal says.
     service.check_origin(id)?;
     // A loop that another runner drives has its sandbox.

@@ -31,6 +31,10 @@ impl Steering {
             let what = "TEXT stands for your words, which you type in its place";
             return Err(RequestError::usage(what));
         }
+        if self.text.trim() == "-" {
+            let what = "-: the text is not read from standard input";
+            return Err(RequestError::usage(format!("{what}; accepted: the text that the agent is given")));
+        }
         check_steering(&self.text).map_err(|refusal| RequestError::usage(refusal.to_string()))
     }
 }
@@ -53,7 +57,7 @@ pub fn steer(
     };
     let plan = match service.find(id)? {
         ByKind::Loop(_) => {
-            check_plan(&service.state(id)?)?;
+            check_plan(service, &service.state(id)?)?;
             tell(id)?;
             return Ok(ByKind::Loop(id.clone()));
         }

@@ -49,7 +49,7 @@ impl PlanState {
             (TaskEdit::Retry, Stage::Stopped(_)) => Ok(TaskStatus::Pending),
             (TaskEdit::Retry, Stage::Out) if is_left_out => Ok(TaskStatus::Pending),
             (TaskEdit::Block, Stage::Waiting(_)) => Ok(TaskStatus::Blocked),
-            (TaskEdit::Retry, Stage::Waiting(_)) => Err("is to be done already"),
+            (TaskEdit::Retry, Stage::Waiting(_)) => Err("is pending already"),
             (TaskEdit::Block, Stage::Stopped(_)) => Err("has stopped already"),
             (TaskEdit::Block, Stage::Out) if is_left_out => Err("is blocked or cancelled already"),
             (_, Stage::Out) => Err("is done, or done in parts"),

@@ -237,14 +237,17 @@ impl Service {
             }
             report::Work::Gone => {
                 let branch = state.spec.git.new_branch().map(|branch| format!("refs/heads/{branch}"));
-                let head = match &branch {
-                    Some(branch) => repository.reference(branch)?,
-                    None => None,
-                };
+                let (mut head, mut what) = (None, "Its branch");
+                if let Some(branch) = &branch {
+                    head = repository.reference(branch)?;
+                }
+                if let (None, Some(discarded)) = (&head, self.discarded(id)) {
+                    (head, what) = (repository.reference(&discarded)?, "Its discarded work");
+                }
                 let Some(head) = head else {
                     return nothing("Its folder was given back, and no candidate was taken of it.");
                 };
-                (repository.tree_of(&head)?, None, "Its branch")
+                (repository.tree_of(&head)?, None, what)
             }
             report::Work::Folder => {
                 let index = Index::beside(&dir.index());

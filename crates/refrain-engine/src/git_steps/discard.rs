@@ -17,7 +17,7 @@ use crate::{ByKind, EngineError, LoopLocation, LoopRequest, Service};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscardOutcome {
     pub archived: Utf8PathBuf,
-    /// It was discarded, or archived without a branch, before: nothing was changed.
+    /// It was discarded, or archived and left no branch, before: nothing was changed.
     pub was_archived: bool,
     pub kept: Vec<KeptWork>,
     /// The branch that stays, as it is that of a task, and the plan that has it.
@@ -38,12 +38,6 @@ pub struct KeptWork {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiscardRefusal {
     Running,
-    /// It is archived, and its branch is still in the list of branches.
-    Archived {
-        branch: String,
-        /// The loop's own worktree, if that is still there.
-        worktree: Option<Utf8PathBuf>,
-    },
     CheckedOut {
         branch: String,
         worktree: Utf8PathBuf,
@@ -64,9 +58,8 @@ impl Service {
         by: Asker,
     ) -> Result<Result<DiscardOutcome, DiscardRefusal>, EngineError> {
         match self.find(id)? {
-            ByKind::Loop(LoopLocation { dir, archived: false }) => self.discard_loop(id, &dir, by),
+            ByKind::Loop(found) => self.discard_loop(id, found, by),
             ByKind::Plan(dir) if dir == self.project.plan_dir(id) => self.discard_plan(id, &dir, by),
-            ByKind::Loop(LoopLocation { dir, archived: true }) => self.discard_archived(id, dir),
             ByKind::Plan(dir) => {
                 let (mut before, spec) = (self.discarded_before(id, dir), self.plan(id)?.spec);
                 let of_round = |round: TaskStarted| {
@@ -80,29 +73,6 @@ impl Service {
         }
     }
 
-    fn discard_archived(
-        &self,
-        id: &LoopId,
-        dir: LoopDir,
-    ) -> Result<Result<DiscardOutcome, DiscardRefusal>, EngineError> {
-        let spec = journal::read_signed(&dir, &self.host.signing())?.state.spec;
-        if let Some(branch) = spec.git.new_branch() {
-            let repository = repository::open(&self.project.worktree, &marked(&self.host.env, &spec), &spec)?;
-            if repository.branch_head(branch)?.is_some() {
-                let branch = branch.to_owned();
-                let is_own = spec.git.checkout.is_own_worktree();
-                let found = repository.checked_out(&branch, &dir.0)?;
-                return Ok(Err(match found {
-                    Some(worktree) if !is_own || worktree != spec.worktree => {
-                        DiscardRefusal::CheckedOut { branch, worktree }
-                    }
-                    worktree => DiscardRefusal::Archived { branch, worktree },
-                }));
-            }
-        }
-        Ok(Ok(self.discarded_before(id, dir)))
-    }
-
     fn discarded_before(&self, id: &LoopId, LoopDir(archived): LoopDir) -> DiscardOutcome {
         let kept = |reference| KeptWork { branch: None, reference, uncommitted: 0 };
         let kept = self.discarded(id).map(kept).into_iter().collect();
@@ -112,7 +82,7 @@ impl Service {
     fn discard_loop(
         &self,
         id: &LoopId,
-        dir: &LoopDir,
+        LoopLocation { dir, archived }: LoopLocation,
         by: Asker,
     ) -> Result<Result<DiscardOutcome, DiscardRefusal>, EngineError> {
         let word = self.status(id)?.status;
@@ -120,15 +90,15 @@ impl Service {
             return Ok(Err(DiscardRefusal::Running));
         }
         // A runner that has recorded the end may still be leaving.
-        drop(self.lock_of_ended::<LoopState>(id, dir)?);
-        self.refuse_moved(id, dir, LoopRequest::Discard)?;
-        let state = journal::read_signed(dir, &self.host.signing())?.state;
+        drop(self.lock_of_ended::<LoopState>(id, &dir)?);
+        self.refuse_moved(id, &dir, LoopRequest::Discard)?;
+        let state = journal::read_signed(&dir, &self.host.signing())?.state;
         let (stays, holds_worktree) = (self.task_branch(&state), state.holds_worktree());
-        let spec = state.spec;
+        let (spec, began) = (state.spec, state.git.began);
         let repository = match spec.git.new_branch() {
             Some(branch) => {
                 let env = marked(&self.host.env, &spec);
-                let of = (&self.host, &spec, dir);
+                let of = (&self.host, &spec, &dir);
                 Some((branch, repository::open_in_sandbox(&self.project.root, &env, of)?))
             }
             None => None,
@@ -143,7 +113,7 @@ impl Service {
         let has_it = is_own
             && (holds_worktree || repository.as_ref().map(is_on_branch).transpose()?.unwrap_or_default());
         let has_worktree = has_it && spec.worktree.is_dir();
-        let mut kept = Vec::new();
+        let (mut kept, mut has_branch) = (Vec::new(), false);
         if let Some((branch, repository)) = &repository
             && let Some(head) = repository.branch_head(branch)?
         {
@@ -154,15 +124,21 @@ impl Service {
             }
             let (work, uncommitted) = match has_worktree {
                 false => (head, 0),
-                true => match self.keep_uncommitted(&spec.worktree, &spec, (id, dir), head)? {
+                true => match self.keep_uncommitted(&spec.worktree, &spec, (id, &dir), head)? {
                     Ok(work) => work,
                     Err(why) => return Ok(Err(why)),
                 },
             };
-            let reference = self.keep_discarded(repository, id, &work)?;
-            kept.push(KeptWork { branch: Some((*branch).to_owned()), reference, uncommitted });
+            has_branch = true;
+            if began.as_ref() != Some(&work) {
+                let reference = self.keep_discarded(repository, id, &work)?;
+                kept.push(KeptWork { branch: Some((*branch).to_owned()), reference, uncommitted });
+            }
         }
-        if !word.is_over() {
+        if archived && !has_branch {
+            return Ok(Ok(self.discarded_before(id, dir)));
+        }
+        if !archived && !word.is_over() {
             self.ask(id, LoopRequest::Cancel, (Ask::Cancel(Urgency::Now), by), |_| {})?;
         }
         if let Some((branch, repository)) = &repository {
@@ -173,7 +149,7 @@ impl Service {
             {
                 return Ok(Err(DiscardRefusal::NotKept { worktree: spec.worktree, why }));
             }
-            if let Some(head) = repository.branch_head(branch)?.filter(|_| !kept.is_empty()) {
+            if let Some(head) = repository.branch_head(branch)?.filter(|_| has_branch) {
                 repository.drop_reference(&format!("refs/heads/{branch}"), &head)?;
             }
             self.prune_discarded(repository)?;
@@ -186,7 +162,8 @@ impl Service {
                 .is_ok_and(|head| head.is_some())
         };
         let stays = stays.filter(is_there).map(|task| (task.branch, task.plan));
-        Ok(Ok(DiscardOutcome { archived: self.archive(id)?, was_archived: false, kept, stays }))
+        let archived = if archived { dir.0 } else { self.archive(id)? };
+        Ok(Ok(DiscardOutcome { archived, was_archived: false, kept, stays }))
     }
 
     /// A commit that has `head` and everything in a worktree that git does not ignore, and how many files no commit had; a

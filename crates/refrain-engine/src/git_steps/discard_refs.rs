@@ -5,12 +5,15 @@ use std::cmp::Reverse;
 use std::fs;
 
 use camino::Utf8PathBuf;
+use jiff::Timestamp;
 use refrain_core::LoopId;
 use refrain_core::git::Oid;
+use refrain_core::plan::PlanState;
 use refrain_files::{Folder, read_regular};
 use refrain_git::{GitError, Repository};
+use refrain_store::journal;
 
-use crate::{EngineError, Service, now};
+use crate::{ByKind, EngineError, Service, now};
 
 /// What the names of their references begin with.
 const PREFIX: &str = "refs/refrain/discarded/";
@@ -27,6 +30,8 @@ pub(crate) struct DiscardedRef {
     pub(crate) head: Oid,
     /// The loop or plan; none in a note of 0.1.0.
     pub(crate) id: Option<LoopId>,
+    /// When that was started, as several have one name; none in a note of an earlier version.
+    started: Option<Timestamp>,
     /// When it was discarded, in seconds.
     pub(crate) since: i64,
     note: Utf8PathBuf,
@@ -57,7 +62,8 @@ impl Service {
             name = format!("{id}-{number}");
             number += 1;
         }
-        let note = format!("{} {head} {id}\n", now().as_second());
+        let started = self.started(id).map(|at| format!(" {at}")).unwrap_or_default();
+        let note = format!("{} {head} {id}{started}\n", now().as_second());
         let written = Folder::open(&self.project.data).and_then(|data| {
             data.reclaim_or_make(NOTES)?.replace(&name, note.as_bytes())?;
             data.sync()
@@ -80,8 +86,9 @@ impl Service {
             let mut words = text.split_whitespace();
             let (since, head) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
             let id = words.next().and_then(|id| id.parse().ok());
+            let started = words.next().and_then(|at| at.parse().ok());
             let name: LoopId = note.file_name()?.parse().ok()?;
-            Some(DiscardedRef { reference: format!("{PREFIX}{name}"), head, id, since, note })
+            Some(DiscardedRef { reference: format!("{PREFIX}{name}"), head, id, started, since, note })
         };
         let mut all: Vec<_> = notes.flatten().filter_map(|note| read(note.path().to_owned())).collect();
         all.sort_by_key(|it| Reverse(it.since));
@@ -90,14 +97,28 @@ impl Service {
 
     /// The reference that keeps the work of a discarded loop or plan, while there is one.
     pub fn discarded(&self, id: &LoopId) -> Option<String> {
-        let is_its = |it: &DiscardedRef| match &it.id {
+        let mut all = self.discarded_refs();
+        all.retain(|it| match &it.id {
             Some(of) => of == id,
             None => it.reference.strip_prefix(PREFIX) == Some(id.as_str()),
+        });
+        let started = if all.is_empty() { None } else { self.started(id) };
+        let is_its = |it: &DiscardedRef| match (it.started, started) {
+            (Some(of), Some(started)) => of == started,
+            (None, Some(started)) => it.since >= started.as_second(),
+            (_, None) => true,
         };
-        let found = self.discarded_refs().into_iter().find(is_its)?;
+        let found = all.into_iter().find(is_its)?;
         let repository = Repository::open(&self.project.root, &self.host.env).ok()?;
         repository.reference(&found.reference).ok()??;
         Some(found.reference)
+    }
+
+    fn started(&self, id: &LoopId) -> Option<Timestamp> {
+        match self.find(id).ok()? {
+            ByKind::Loop(found) => Some(journal::read(&found.dir).ok()?.state.started_at),
+            ByKind::Plan(dir) => Some(journal::read_as::<PlanState>(&dir).ok()?.state.started_at),
+        }
     }
 
     /// Removes a reference with its note; whether it was still where the note says.

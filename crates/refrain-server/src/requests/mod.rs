@@ -34,7 +34,7 @@ pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use start::{COMMAND, Forecasts};
 pub(crate) use status::name as project_name;
 pub(crate) use stored_data::{UsageOf, addresses};
-pub(crate) use views::{Difference, LogPart, LoopAddress, ProjectView};
+pub(crate) use views::{Difference, LogPart, LoopAddress, ProjectView, WorkPlace};
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]

@@ -133,6 +133,15 @@ impl ProjectView {
     }
 }
 
+/// Where the work of a loop is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WorkPlace {
+    /// It has stopped, and its own branch has work that is not merged yet. If that cannot be found out, the merge says why.
+    pub(crate) can_merge: bool,
+    pub(crate) is_discarded: bool,
+    pub(crate) is_archived: bool,
+}
+
 impl RequestHandler {
     pub(crate) fn projects(&self) -> Vec<ProjectView> {
         self.services().iter().map(ProjectView::of).collect()
@@ -256,11 +265,20 @@ impl RequestHandler {
         Ok(all[all.len().saturating_sub(MOST_FAILURES)..].iter().map(of_iteration).collect())
     }
 
-    /// Whether a loop that has stopped has a branch of its own with work that is not merged yet. If that cannot be found
-    /// out, the merge says why.
-    pub(crate) fn can_merge(&self, place: &LoopAddress) -> Result<bool, Refusal> {
+    /// Where the work of a loop is.
+    pub(crate) fn work_place(&self, place: &LoopAddress, status: &LoopStatus) -> Result<WorkPlace, Refusal> {
         let (service, id) = self.open_place(place)?;
-        Ok(service.branch_state(&id).map_or(true, |branch| branch == Some(OwnBranch::Open)))
+        let is_archived = service.locate(&id)?.archived;
+        if !status.has_stopped() {
+            return Ok(WorkPlace { is_archived, ..WorkPlace::default() });
+        }
+        let branch = service.branch_state(&id);
+        Ok(WorkPlace {
+            can_merge: status.merged_into.is_none()
+                && branch.as_ref().map_or(true, |branch| *branch == Some(OwnBranch::Open)),
+            is_discarded: matches!(branch, Ok(Some(OwnBranch::Discarded(_)))),
+            is_archived,
+        })
     }
 
     /// The sandbox of a loop in words; empty if it has none.

@@ -71,7 +71,7 @@ impl KeyPath {
                         (false, false) => names,
                     };
                     return Err(KeyError::Unknown(format!(
-                        "{} is a table; accepted: one of its keys: {keys}",
+                        "{} is a table; accepted: one of its keys: {keys}; refrain config edit changes or removes it whole",
                         key(&path)
                     )));
                 }

@@ -234,7 +234,10 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
             return at(&["agents", name], "this is the name of an adapter; take another");
         }
         if agent.command.is_none() && agent.kind.and_then(AgentKind::program).is_none() {
-            return at(&["agents", name], "it needs a command, or a kind that has a program of its own");
+            return at(
+                &["agents", name],
+                "it needs a command, or a kind that has a program of its own; refrain config edit removes the agent",
+            );
         }
         if agent.env.keys().any(|name| !is_variable(name)) {
             return at(&["agents", name, "env"], VARIABLES);

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::budget::{CapKind, Caps};
+use refrain_core::budget::Caps;
 use refrain_core::price::Price;
 use refrain_core::sandbox::SandboxMode;
 use refrain_core::spec::AgentKind;
@@ -127,11 +127,12 @@ pub fn load(places: Places<'_>, chosen: AgentChoice<'_>) -> Result<Settings, Con
 impl Settings {
     /// The origin of a value of `[start]` that holds.
     pub fn origin(&self, name: &str) -> Origin {
-        self.resolved.get(&start(name)).map_or(Origin::Default, |given| given.origin.clone())
+        self.origin_of("start", name)
     }
 
-    pub fn origin_of_cap(&self, which: CapKind) -> Origin {
-        let path = ["budget".to_owned(), which.key().to_owned()];
+    /// The origin of a value of another table that holds.
+    pub fn origin_of(&self, table: &str, name: &str) -> Origin {
+        let path = [table.to_owned(), name.to_owned()];
         self.resolved.get(path.as_slice()).map_or(Origin::Default, |given| given.origin.clone())
     }
 

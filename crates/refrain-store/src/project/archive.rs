@@ -137,6 +137,11 @@ pub fn bring_back(project: &Project, archived: &LoopDir, id: &LoopId) -> Result<
     Ok(dir)
 }
 
+/// Undoes [`bring_back`].
+pub fn put_back(project: &Project, archived: &LoopDir, id: &LoopId) -> Result<(), DiskError> {
+    rename(&project.loop_dir(id).0, &archived.0)
+}
+
 fn rename(from: &Utf8PathBuf, to: &Utf8PathBuf) -> Result<(), DiskError> {
     let moved = || {
         let ((here, name), (there, other)) = (split(from)?, split(to)?);

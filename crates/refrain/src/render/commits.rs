@@ -189,7 +189,8 @@ pub(crate) fn released(state: &LoopState) -> String {
 /// The path of the worktree that a stopped loop keeps until it is resumed.
 pub(crate) fn left_behind(state: &LoopState) -> Option<String> {
     let LoopState { spec, .. } = state;
-    let branch = spec.git.new_branch().filter(|_| state.holds_worktree())?;
+    // One that was moved is not cancelled here.
+    let branch = spec.git.new_branch().filter(|_| state.holds_worktree() && state.check_here().is_ok())?;
     let (worktree, id) = (&spec.worktree, &spec.id);
     Some(format!(
         "until it is resumed or cancelled, its worktree stays on branch {branch}: {worktree}; refrain cancel {id} removes it if all its work is committed"

@@ -362,6 +362,11 @@ fn files(report: &Report) -> Section {
         Some(words) if !words.is_empty() => section.words(words),
         Some(_) | None => section,
     };
+    let last = report.iterations.last().map_or(0, |last| last.n);
+    let section = match report.proof.as_ref().is_some_and(|proof| proof.iteration < last) {
+        true => section.words(format!("Iteration {last} came after that tree.")),
+        false => section,
+    };
     let lines =
         |count: Option<u64>| Cell::number(count.map_or_else(|| "binary".to_owned(), |it| it.to_string()));
     let rows = files.changed.iter().map(|file| {

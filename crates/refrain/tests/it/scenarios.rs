@@ -42,10 +42,10 @@ scenarios! {
         origins prices single_keys untrustable untrusted wrong_values;
     finish: answer answer_at_the_cap approval_first busy_folder changed_checkout compiled_files conflict
         cut_short discard_archived discard_archived_worktree discard_nothing discard_secret
-        discard_uncommitted discarded_branch earlier_changes editor fast_forward file_in_no_commit
-        file_in_the_way file_name finished_plan killed_merge locked_branch merge_with_commits
-        merged_once mixed_file nothing_changed patch path_of_no_checkout refused_merges reused_name
-        short_timeout switched_branch text_before_approval;
+        discard_uncommitted discarded_branch discarded_name earlier_changes editor fast_forward
+        file_in_no_commit file_in_the_way file_name finished_plan killed_merge locked_branch
+        merge_with_commits merged_once mixed_file nothing_changed patch path_of_no_checkout
+        refused_merges reused_name short_timeout switched_branch text_before_approval;
     lifecycle: agent_is_blocked archive bare_repository churn completed deleted_repository
         demo_without_end depth detach discard_too_early folders grace grace_over inside_an_attempt
         invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent lost_link
@@ -60,8 +60,8 @@ scenarios! {
         offered_gate one_job other_branch other_spelling own_verifications path_of_no_checkout
         plan_to_its_end planted_links planted_references prompt prompt_controls prompt_once question
         refused_options refused_repository refused_tasks retried_task same_failure same_line secret
-        spoiled_tasks tune uncommitted_files unneeded_verification verified_with_commits which_plan
-        work_beside_a_task;
+        spoiled_tasks tune tune_after_cancel uncommitted_files unneeded_verification
+        verified_with_commits which_plan work_beside_a_task;
     proof: advisory_gate cancel_in_a_gate changed_git_settings changes_of_the_user changing_gate
         commit_hook commit_of_verified_work commits_of_submodules configured_gates configured_protection
         converted_files created_gate earlier_failures empty_tests flaky_gate forged_index forged_objects
@@ -77,8 +77,8 @@ scenarios! {
     reports: capped changed_log cleaned_up damaged_journal endless_line for_people gone_commit resumed
         unchanged unverified which_loop;
     sessions: begun_in_a_turn claim_first compacted exact exit_codes gates gemini infinite
-        inner_repository invalid_hook_input no_text no_transcript options_of_start orders printed_lines
-        promise shared subagents two typed_gates typed_text without_its_session;
+        inner_repository invalid_hook_input no_text no_transcript options_of_start orders own_folder
+        printed_lines promise shared subagents two typed_gates typed_text without_its_session;
     task_files: blocked_meanwhile cancelled checkout errors missing_program no_tasks obstacles shapes
         unusable valid waves;
     tasks: done earlier_run gave_up ids no_tests notes options_of_start ralph_run refused

@@ -49,7 +49,7 @@ impl fmt::Display for QueuedRequest {
 }
 
 impl LoopState {
-    /// The requests that can be taken back. A stop can be while the iteration's agent or gate runs: after that the end
+    /// The requests that can be taken back, the last one last. A stop can be while the iteration's agent or gate runs: after that the end
     /// is being made. The stop of a task is its plan's.
     pub fn queued(&self) -> impl Iterator<Item = QueuedRequest> {
         let told = self.in_flight().map_or(0, |flight| flight.told);
@@ -68,13 +68,15 @@ impl LoopState {
             (QueuedEffect::Pause, self.pause, &self.pause_request, self.paused_by),
             (QueuedEffect::Cancel, self.cancel, &self.cancel_request, self.cancelled_by),
         ];
-        let stops = stops.into_iter().filter_map(move |(effect, urgency, request, by)| {
+        let stops = stops.into_iter().filter_map(|(effect, urgency, request, by)| {
             let is_queued = can_stop_later && urgency == Some(Urgency::AfterIteration);
             let request = request.clone().filter(|_| is_queued)?;
             Some(QueuedRequest { request, effect, text: None, by: by.unwrap_or_default() })
         });
         let can_change = !self.is_final() && self.check_here().is_ok();
-        texts.chain(stops).filter(move |_| can_change)
+        let mut all: Vec<_> = texts.chain(stops).filter(|_| can_change).collect();
+        all.sort_by(|a, b| a.request.cmp(&b.request));
+        all.into_iter()
     }
 
     /// Takes a queued request back; an agent cannot take back what a person asked for.

@@ -226,7 +226,7 @@ fn a_stopped_task_continues_after_a_resume_or_tune() {
 
 /// Retrying and blocking: what the task file gets, which the plan obeys.
 #[rstest]
-#[case::a_task_to_be_done(|plan: Plan| plan, Err("is to be done already"), Ok("blocked"))]
+#[case::a_task_to_be_done(|plan: Plan| plan, Err("is pending already"), Ok("blocked"))]
 #[case::at_work(
     Plan::starts,
     Err("has begun; refrain cancel LOOP with the id of its loop ends it"),

@@ -56,17 +56,22 @@ pub enum Work<'a> {
     Gone,
 }
 
-/// What shows what a loop has changed so far: the candidate after its last attempt, or its folder, if no other loop can
-/// have had it since. Others can have had a worktree of its own that was given back, one of a plan's tasks, or the
-/// shared one after the loop ended there.
+/// What shows what a loop has changed so far: the candidate or the commit after its last attempt, or its folder, if no other
+/// loop can have had it since. Others can have had a worktree of its own that was given back, one of a plan's tasks, or the
+/// shared one after the loop ended there; the last is shown all the same if an attempt was cut short in it, as nothing else has
+/// that attempt's work.
 pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
     let is_over = state.ended.is_some();
-    let is_proven = state.attempts.last().is_some_and(|last| last.proof.is_some());
+    let last = state.attempts.last();
+    let is_proven = last.is_some_and(|last| last.proof.is_some());
+    let is_settled =
+        |last: &Attempt| state.git.last.as_ref().is_some_and(|it| it.iteration >= last.id.iteration);
+    let is_recorded = is_proven || last.is_none_or(is_settled);
     let was_removed = state.git.released && state.git.kept.is_none();
     let has_left = was_removed || is_over && state.spec.task.is_some();
     let is_open = is_open(state);
     match tree(state, trail) {
-        Some(tree) if has_left || is_over && is_proven || is_open => Work::Tree(tree),
+        Some(tree) if has_left || is_over && is_proven || is_open && is_recorded => Work::Tree(tree),
         None if has_left => Work::Gone,
         Some(_) | None => Work::Folder,
     }

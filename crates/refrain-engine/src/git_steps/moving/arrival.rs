@@ -17,7 +17,7 @@ use refrain_git::{GitError, JournalCommit, JournalRef, Repository, Swap};
 use refrain_proc::identity;
 use refrain_store::config::AgentChoice;
 use refrain_store::journal::{self, Durability};
-use refrain_store::project::{mirrors, moving, projects, worktree};
+use refrain_store::project::{archive, mirrors, moving, projects, worktree};
 use refrain_store::{ClaimOutcome, Journal, LoopDir, RunnerLock, WorktreeLock};
 
 use super::{DepartureSteps, JOURNAL, NOTES, content, disk, logs, object_of};
@@ -83,6 +83,12 @@ impl Service {
             return Err(EngineError::IsPlan(id.clone()));
         }
         let own = self.project.loop_dir(id);
+        // One that left comes back to its worktree from the archive too.
+        let archived = archive::find(&self.project, id).filter(|dir| !own.exists() && journal::has_left(dir));
+        if let Some(archived) = &archived {
+            archive::bring_back(&self.project, archived, id)?;
+            self.host.signing().moved(archived, &own);
+        }
         let is_new = !own.exists();
         let own = if is_new { moving::staging(&self.project, id) } else { own };
         let Some(_lock) = RunnerLock::claim(&own)? else {
@@ -97,6 +103,13 @@ impl Service {
         let taken = take();
         if taken.is_err() && is_new {
             moving::discard_staging(&self.project, id);
+        }
+        if taken.is_err()
+            && let Some(archived) = &archived
+        {
+            let own = self.project.loop_dir(id);
+            archive::put_back(&self.project, archived, id)?;
+            self.host.signing().moved(&own, archived);
         }
         taken
     }
@@ -246,7 +259,7 @@ impl ArrivalSteps<'_> {
             return Err(self.failed(MoveError::Diverged(branch)));
         }
         if let Some(by) = self.repository.checked_out(&branch, &spec.worktree)? {
-            return Err(GitError::BranchInUse { branch, by }.into());
+            return Err(GitError::BranchElsewhere { branch, by }.into());
         }
         let content = self.content_of(&departure)?;
         let has_worktree = spec.worktree.exists() && !refrain_git::is_half_made(&spec.worktree);

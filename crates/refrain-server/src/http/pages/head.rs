@@ -10,6 +10,7 @@ use refrain_engine::ChangeSize;
 
 use super::figures::{Meter, Moment, utc};
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip, agent_name, sentence};
+use crate::requests::WorkPlace;
 
 /// How much of a goal the head shows, in bytes.
 const SHORT_GOAL: usize = 400;
@@ -86,8 +87,8 @@ const TABS: [(&str, &str); 5] = [
 ];
 
 impl Head {
-    /// Of a loop; `can_merge` if its branch has work that is not merged yet, `tab` is the path of the page.
-    pub(super) fn of(base: &str, status: &Status, goal: &str, can_merge: bool, tab: &str) -> Self {
+    /// Of a loop; `tab` is the path of the page.
+    pub(super) fn of(base: &str, status: &Status, goal: &str, work: &WorkPlace, tab: &str) -> Self {
         let group = Group::of(status.status, status.verified, status.waits_for == Some(WaitsFor::Answer));
         let awaited = status.approval.as_ref().filter(|it| it.state == ApprovalWord::Awaited);
         let need = (group == Group::NeedsYou).then(|| {
@@ -105,11 +106,20 @@ impl Head {
             Need::of(base.to_owned(), status.id.to_string(), "", &facts)
         });
         let merged_into = status.merged_into.as_ref();
-        let (primary, acts) = acts(status.status, need.is_some(), can_merge && awaited.is_none(), true);
+        let can_merge = work.can_merge && awaited.is_none();
+        let (primary, acts) = acts(status.status, need.is_some(), can_merge, !work.is_archived);
         let model = status.model.as_deref().map(|model| format!(" · {model}")).unwrap_or_default();
         let mut facts = vec![("Agent", format!("{}{model}", agent_name(&status.agent.to_string())))];
-        let merged = merged_into.map(|into| format!(", merged into {into}")).unwrap_or_default();
+        let merged = match merged_into {
+            Some(into) => format!(", merged into {into}"),
+            None if work.is_discarded => ", discarded".to_owned(),
+            None => String::new(),
+        };
         facts.extend(status.branch.as_ref().map(|branch| ("Branch", format!("{branch}{merged}"))));
+        facts.extend(work.is_archived.then(|| ("Archived", "yes".to_owned())));
+        if status.status == StatusWord::Moved {
+            facts.extend(status.needs.clone().map(|needs| ("To continue", needs)));
+        }
         facts.extend(status.mode.clone().map(|mode| ("Mode", mode)));
         if let Some(wait) = &status.wait {
             facts.push(("Waits until", utc(wait.until)));
@@ -241,7 +251,7 @@ fn folder(project: &str) -> String {
 }
 
 /// The action that is most likely meant, and the others. If it needs you, its form comes first.
-fn acts(status: StatusWord, needs_you: bool, can_merge: bool, is_loop: bool) -> (Option<Act>, Vec<Act>) {
+fn acts(status: StatusWord, needs_you: bool, can_merge: bool, can_archive: bool) -> (Option<Act>, Vec<Act>) {
     let cancel = Act::danger("cancel", "Cancel…");
     let (primary, mut acts) = match status {
         StatusWord::Running | StatusWord::Waiting => {
@@ -263,7 +273,7 @@ fn acts(status: StatusWord, needs_you: bool, can_merge: bool, is_loop: bool) -> 
         if can_merge && status != StatusWord::Completed {
             acts.push(Act::asking("merge", "Merge…"));
         }
-        acts.extend(is_loop.then_some(Act::new("archive", "Archive")));
+        acts.extend(can_archive.then_some(Act::new("archive", "Archive")));
         acts.push(Act::danger("discard", "Discard…"));
     }
     match primary {

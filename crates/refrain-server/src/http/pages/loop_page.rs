@@ -18,7 +18,7 @@ use super::head::Head;
 use super::plan;
 use crate::http::api::At;
 use crate::http::app_state::AppState;
-use crate::requests::{Activity, Line, LoopAddress, Refusal, RequestHandler};
+use crate::requests::{Activity, Line, LoopAddress, Refusal, RequestHandler, WorkPlace};
 
 /// How many lines, and how many tests, of a failed gate are shown.
 const LAST_LINES: usize = 30;
@@ -70,7 +70,7 @@ pub(super) struct FailureView {
 pub(super) struct LoopPage {
     pub(super) status: Box<Status>,
     pub(super) goal: String,
-    can_merge: bool,
+    work: WorkPlace,
     /// How much it has changed; while it runs, only its changes say that.
     size: Option<ChangeSize>,
 }
@@ -78,13 +78,11 @@ pub(super) struct LoopPage {
 impl LoopPage {
     /// Whether its agent may get a text with a later attempt.
     pub(super) fn can_steer(&self) -> bool {
-        !self.status.status.is_over()
+        !self.status.status.is_over() && self.status.status != StatusWord::Moved
     }
 
     pub(super) fn head(&self, frame: &Frame, base: &str, tab: &str) -> Head {
-        Head::of(base, &self.status, &self.goal, self.can_merge, tab)
-            .noticed(frame.notice)
-            .with_size(self.size)
+        Head::of(base, &self.status, &self.goal, &self.work, tab).noticed(frame.notice).with_size(self.size)
     }
 }
 
@@ -98,11 +96,11 @@ pub(super) fn see(handler: &RequestHandler, place: &LoopAddress) -> Result<LoopP
 
 fn seen(handler: &RequestHandler, place: &LoopAddress, status: Box<Status>) -> Result<LoopPage, Refusal> {
     let goal = handler.goal(place)?;
-    let can_merge = status.has_stopped() && status.merged_into.is_none() && handler.can_merge(place)?;
+    let work = handler.work_place(place, &status)?;
     let is_at_rest = !matches!(status.status, StatusWord::Running | StatusWord::Waiting);
     // A page without it is better than none.
     let size = if is_at_rest { handler.change_size(place).ok().flatten() } else { None };
-    Ok(LoopPage { status, goal, can_merge, size })
+    Ok(LoopPage { status, goal, work, size })
 }
 
 pub(super) async fn show(

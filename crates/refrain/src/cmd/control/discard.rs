@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         Some((branch, plan)) => out::tell_note(format!(
             "{id} is archived; its branch {branch} stays with plan {plan}: refrain plan status {plan} says what becomes of it"
         )),
-        None if kept.is_empty() => out::tell_note(format!("{id} is archived; it left no branch to remove")),
+        None if kept.is_empty() => out::tell_note(format!("{id} is archived; it left no work to keep")),
         None => {}
     }
     for KeptWork { branch, reference, uncommitted } in kept {

@@ -2,6 +2,7 @@ use std::process::ExitCode;
 
 use clap::ArgGroup;
 use refrain_app::verbs::move_loop::{Move, MoveOutcome, move_loop};
+use refrain_app::verbs::resume;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::signature::PublicKey;
@@ -56,11 +57,12 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         }
         MoveOutcome::Here(MovedHere { key, worktree, sandbox, .. }) => {
             out::print(&format!("{id} is here, in {worktree}; it left its machine signed with key {key}\n"));
-            let mut continues = format!("refrain resume {id} continues it");
+            let resume = resume::command(&service, &id);
+            let mut continues = format!("{resume} continues it");
             match sandbox {
                 SandboxChange::None => {}
                 SandboxChange::Given => out::tell_note(format!(
-                    "it runs in the sandbox that your [sandbox] mode asks for, which it did not have there; refrain resume {id} \
+                    "it runs in the sandbox that your [sandbox] mode asks for, which it did not have there; {resume} \
                      --no-sandbox continues it with your own rights"
                 )),
                 SandboxChange::Missing(why) => {
@@ -73,7 +75,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
                         "this machine cannot make the sandbox that your [sandbox] mode asks for: {error}"
                     ));
                     out::tell_note(error.cause.remedy(&error.refusal));
-                    continues = format!("refrain resume {id} --no-sandbox continues it with your own rights");
+                    continues = format!("{resume} --no-sandbox continues it with your own rights");
                 }
             }
             out::tell_note(continues);

@@ -6,6 +6,7 @@ use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::{Brief, ByKind, Service};
 
+use super::steer::ends_before;
 use crate::cmd::connect::{fleet, fleet_plan};
 use crate::{out, values};
 
@@ -55,7 +56,12 @@ pub(crate) fn pause(
     let (ended, verb, after) = match outcome {
         Outcome::Over(word) => return Ok(format!("{id} is already {word}\n")),
         Outcome::Answered(state) => match &*state {
-            ByKind::Loop(state) => (state.ended.is_some(), "resume", "this iteration"),
+            ByKind::Loop(state) => {
+                if let Some(words) = ends_before(state) {
+                    return Ok(format!("{words}\n"));
+                }
+                (state.ended.is_some(), "resume", "this iteration")
+            }
             ByKind::Plan(state) => {
                 fleet_plan::tell_tasks(context, service, state, &FleetRequest::Pause { now })?;
                 (state.ended.is_some(), "plan resume", "the iterations at work")

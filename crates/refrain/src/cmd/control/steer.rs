@@ -2,10 +2,11 @@ use std::process::ExitCode;
 
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::fleet::FleetRequest;
+use refrain_app::verbs::resume;
 use refrain_app::verbs::steer::{self as app, Steering};
 use refrain_app::{Action, Code, Context, RequestError};
-use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
+use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Brief, ByKind, Service};
 
 use crate::cmd::connect::fleet;
@@ -72,9 +73,14 @@ pub(crate) fn steer(
 ) -> Result<String, RequestError> {
     Ok(match app::steer(context, service, id, &steering, slow)? {
         ByKind::Loop(id) => {
+            if let Some(words) = service.state(&id).ok().and_then(|state| ends_before(&state)) {
+                return Ok(format!("{words}\n"));
+            }
             let has_stopped = service.status(&id).is_ok_and(|status| status.has_stopped());
-            let until =
-                if has_stopped { format!("; refrain resume {id} starts that") } else { String::new() };
+            let until = match has_stopped {
+                true => format!("; {} starts that", resume::command(service, &id)),
+                false => String::new(),
+            };
             format!("{id} will be told with its next attempt{until}\n")
         }
         ByKind::Plan(told) => {
@@ -82,4 +88,14 @@ pub(crate) fn steer(
             format!("{told} will be told with the next attempt; later tasks are not\n")
         }
     })
+}
+
+/// That a running loop is cancelled before it does what was asked now.
+pub(crate) fn ends_before(state: &LoopState) -> Option<String> {
+    let request =
+        state.cancel_request.as_ref().filter(|_| state.cancel.is_some() && state.ended.is_none())?;
+    let (id, request) = (&state.spec.id, request.as_str());
+    Some(format!(
+        "{id} is cancelled after this iteration, before that; refrain take-back {id} {request} takes the cancel back"
+    ))
 }

@@ -81,7 +81,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         ));
     }
     if more > 0 {
-        out::tell_line("", &format!("refrain: {more} more; a larger --limit shows them"));
+        out::tell_note(format!("{more} more; a larger --limit shows them"));
     }
     Ok(Code::Done.into())
 }

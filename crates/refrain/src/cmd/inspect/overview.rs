@@ -33,6 +33,7 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
     let (waits, mut ended): (Vec<_>, Vec<_>) = stopped.into_iter().partition(|brief| has_no_result(brief));
     ended.retain(|brief| brief.plan.is_none() && brief.status != StatusWord::Cancelled);
     ended.sort_by_key(|brief| Reverse(brief.updated_at));
+    let more = ended.len().saturating_sub(ENDED_LAST);
     ended.truncate(ENDED_LAST);
     let mut text = String::new();
     for (title, briefs) in [("Waits for you", &waits), ("At work", &active), ("Ended last", &ended)] {
@@ -40,6 +41,9 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
             text.push_str(&format!("{}\n", title.bold()));
         }
         briefs.iter().for_each(|brief| text.push_str(&entry(&service, brief)));
+    }
+    if more > 0 {
+        text.push_str(&format!("  {more} more: refrain list\n"));
     }
     if text.is_empty() {
         let installed = service.installed_agents();
@@ -49,9 +53,10 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode, RequestError> {
     Ok(Code::Done.into())
 }
 
-/// Whether a stopped loop continues once the user does something.
+/// Whether a stopped loop continues here once the user does something.
 fn has_no_result(brief: &Brief) -> bool {
-    Verification::of(brief.status, brief.verified) == Verification::Pending
+    brief.status != StatusWord::Moved
+        && Verification::of(brief.status, brief.verified) == Verification::Pending
 }
 
 fn entry(service: &Service, brief: &Brief) -> String {
@@ -90,6 +95,7 @@ fn begin(agent: &str) -> String {
         ("refrain demo", "a demo without a key"),
         (&start, ""),
         ("refrain init", "choose agent, gates and git for this project"),
+        ("refrain list --all-projects", "loops of other projects"),
     ];
     let row = |(command, what): (&str, &str)| {
         let text = phrase::broken(&format!("  {command:<45} "), COLUMN, what, out::terminal_width());

@@ -7,6 +7,7 @@ use std::process::{ExitCode, Stdio};
 
 use camino::Utf8PathBuf;
 use owo_colors::OwoColorize;
+use refrain_app::plan::edit_tasks::check_open;
 use refrain_app::plan::tune as app;
 use refrain_app::resolve::agents;
 use refrain_app::resolve::prompt::read;
@@ -92,6 +93,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     )?;
     let state = service.plan(&id)?;
     let task = task(task_id, &state)?;
+    // Before a reviewer is paid.
+    check_open(&service, &id)?;
     let tried = service
         .tried(&state, &task)?
         .ok_or_else(|| RequestError::new(Code::Refused, format!("task {task} of {id} was not tried yet")))?;

@@ -43,7 +43,7 @@ fn unknown(topic: &str, nearest: &[&str]) -> RequestError {
         _ if nearest.is_empty() => refusal.hint(format!("accepted: index, {}", topics.join(", "))),
         _ => refusal.hint(format!("did you mean refrain docs {}?", nearest.join(" or "))),
     }
-    .hint("refrain docs lists all topics")
+    .hint("refrain docs lists all topics, refrain VERB --help explains a verb")
 }
 
 /// The text without the comments of its authors, which say which examples a test runs.

@@ -211,12 +211,18 @@ fn a_returned_loop_includes_the_work_of_the_other_machine() {
     two.refrain(&["resume", "job", "-q", "--max-iterations", "3"]).with_code(10);
     write(&worktree(two).join("draft"), "draft\n");
     leave(two, remote, &["--with-changes"]).with_code(0);
-    // Nothing that was added here meanwhile is lost.
+    let card = two.refrain(&["watch", "job"]);
+    assert!(!card.stderr.contains("refrain cancel") && !card.stdout.contains("refrain cancel"), "{card:?}");
+    // Nothing that was added here meanwhile is lost, and it comes back to where it was, from the archive too.
+    one.refrain(&["archive", "job"]).with_code(0);
     write(&own.join("mine"), "mine\n");
     let refused = machines.take(one, &["--signer", &key(two)]).with_code(17).stderr;
     assert!(refused.contains("has changes that the loop did not take along"), "{refused}");
+    assert!(one.refrain(&["list", "--archived"]).with_code(0).stdout.starts_with("job "));
     fs::remove_file(own.join("mine")).unwrap();
-    machines.take(one, &["--signer", &key(two)]).with_code(0);
+    let taken = machines.take(one, &["--signer", &key(two)]).with_code(0).stderr;
+    assert!(taken.contains("refrain resume job --max-iterations 6 continues it"), "{taken}");
+    assert_eq!(worktree(one), own);
     assert_eq!(fs::read_to_string(worktree(one).join("draft")).unwrap(), "draft\n");
     one.refrain(&["resume", "job", "-q", "--max-iterations", "6"]).with_code(0);
     one.refrain(&["verify", "job"]).with_code(0);

@@ -293,6 +293,9 @@ fn a_loop_leaves_its_sandbox_only_by_an_option() {
     let look = "if test -n \"$(ls $HOME/state/refrain 2> /dev/null)\"; then echo open; else echo hidden; fi >> $NOTES/said";
     start(&sandbox, look, &[]).with_code(10);
     sandbox.refrain(&["resume", "job", "--max-iterations", "2"]).with_code(10);
+    let words = ["tick", "begin", "/refrain:loop", "--args", "--resume job --max-iterations 3"];
+    let session = sandbox.refrain(&words).with_code(1).stderr;
+    assert!(session.contains("job runs in a sandbox, and a session runs its agent itself"), "{session}");
     let run = sandbox.refrain(&["resume", "job", "--no-sandbox", "--max-iterations", "3"]).with_code(10);
     assert!(run.stdout.contains("resumed without its sandbox"), "{}", run.stdout);
     assert!(!run.stderr.contains("has no effect"), "{}", run.stderr);

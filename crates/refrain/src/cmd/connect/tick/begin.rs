@@ -14,6 +14,7 @@ use refrain_app::verbs::start::not_shown;
 use refrain_app::{Code, Context, RequestError, trust};
 use refrain_core::r#loop::Grant;
 use refrain_core::promise::Promise;
+use refrain_core::sandbox::SandboxMode;
 use refrain_core::session::{Isolation, SessionSpec};
 use refrain_core::spec::{AgentKind, Limits};
 use refrain_core::values::Limit;
@@ -183,9 +184,10 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
             Some(id) => id,
             None => last(service, session.id.as_deref())?,
         };
-        if service.spec(&id)?.approval {
-            let error = format!("{id} waits for a person's approval where it claims, which no session can");
-            return Err(RequestError::new(Code::Refused, error).hint(format!("refrain resume {id}")));
+        if let Some(why) = cannot_continue_here(service, &service.spec(&id)?) {
+            return Err(
+                RequestError::new(Code::Refused, format!("{id} {why}")).hint(format!("refrain resume {id}"))
+            );
         }
         let grant = Grant { max_iterations: begin.max_iterations, ..Grant::default() };
         resume::check(context, service, &id, &grant)?;
@@ -322,6 +324,18 @@ fn can_continue(brief: &Brief) -> bool {
     brief.kind != Kind::Plan && (in_session || is_candidate(brief))
 }
 
+/// Why no session that works in this folder can continue a loop.
+fn cannot_continue_here(service: &Service, spec: &Spec) -> Option<String> {
+    if spec.approval {
+        return Some("waits for a person's approval where it claims, which no session can".to_owned());
+    }
+    if spec.sandbox.is_some() {
+        return Some("runs in a sandbox, and a session runs its agent itself".to_owned());
+    }
+    let is_here = spec.worktree == service.project().worktree;
+    (!is_here).then(|| format!("works in {}, and a session works where it is", spec.worktree))
+}
+
 /// Notes other sessions whose loops have gates and the same worktree: each proves what the other left half done.
 fn note_neighbours(service: &Service, spec: &Spec) {
     if spec.gates.is_empty() {
@@ -333,6 +347,22 @@ fn note_neighbours(service: &Service, spec: &Spec) {
         out::tell_note(format!(
             "{names} has gates in this worktree too: the gates of each loop check what the other session changes"
         ));
+    }
+}
+
+/// What a session cannot do is dropped from the configuration, with a note: its agent runs already, in a folder of its own choice.
+fn forget_place(settings: &mut Settings) {
+    let config = &mut settings.config;
+    let has_worktree = config.git.worktree.take() == Some(true);
+    let has_sandbox = config.sandbox.mode.take().is_some_and(|mode| mode != SandboxMode::Off);
+    for (is_set, table, name, why) in [
+        (has_worktree, "git", "worktree", "which works where it is"),
+        (has_sandbox, "sandbox", "mode", "which runs its agent itself"),
+    ] {
+        if is_set {
+            let origin = settings.origin_of(table, name);
+            out::tell_note(format!("{origin}: {table}.{name} does not count in a session, {why}"));
+        }
     }
 }
 
@@ -373,6 +403,7 @@ fn spec(
     let mut settings = service.settings(chosen, context.has_variables())?;
     let why = "a session waits for no person; use it with refrain start";
     resolve::forget_approval(&mut settings, why).into_iter().for_each(out::tell_note);
+    forget_place(&mut settings);
     forget_limits(agent, &mut settings);
     // A session always has a promise.
     settings.config.start.promise = None;

@@ -356,3 +356,20 @@ fn the_log_of_a_gate_that_printed_nothing_before_the_first_iteration_is_empty() 
     served.gets(&log).with_status(200);
     served.ends();
 }
+
+#[test]
+fn the_page_of_a_discarded_loop_offers_what_is_possible() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo made > made.txt\n{CLAIM}"));
+    let place = ["--worktree", "--git-workflow", "commit", "--gate", "true", "--quiet", "p"];
+    sandbox.refrain(&[&["start", "--command", &agent, "--name", "job"][..], &place].concat()).with_code(0);
+    let served = TestServer::begin(&sandbox, &[]);
+    let page = format!("/p/{}/job", project(&served));
+    let before = served.gets(&page).with_status(200).body;
+    assert!(before.contains("Merge…") && before.contains(">Archive<"), "{before}");
+    sandbox.refrain(&["discard", "job"]).with_code(0);
+    let after = served.gets(&page).with_status(200).body;
+    assert!(!after.contains("Merge…") && !after.contains(">Archive<"), "{after}");
+    assert!(after.contains("-job, discarded") && after.contains("Archived"), "{after}");
+    served.ends();
+}

@@ -429,7 +429,7 @@ pub(super) fn edit_tasks(world: &World, row: &Row) {
             world.sandbox.refrain(&[&["plan"], words, &["--name", "edit-cli"]].concat()).with_code(code);
         assert!(ran.stderr.contains(says), "{}", ran.stderr);
     };
-    refused(&["retry", "2"], 17, "task 2 is to be done already");
+    refused(&["retry", "2"], 17, "task 2 is pending already");
     refused(&["block", "9"], 3, "there is no task 9 in edit-cli; there are: 1, 2");
     refused(&["add", " "], 2, "accepted: 1 to 200 characters in one line");
     refused(&["add", "x", "--after", "7"], 2, "there is no task 7");
