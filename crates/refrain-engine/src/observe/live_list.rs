@@ -49,6 +49,8 @@ pub struct ListRow {
     pub reason: String,
     /// What a person has to do before it continues.
     pub needs: Option<String>,
+    /// The kind of that: `approval`, `answer` and so on, as a status object has it.
+    pub waits_for: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +77,8 @@ struct StatusRest {
     #[serde(default)]
     gates: Vec<GateMark>,
     needs: Option<String>,
+    #[serde(default)]
+    waits_for: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -99,7 +103,7 @@ impl ListRow {
         let Brief {
             id, kind, status, verified, iteration, max_iterations, updated_at, project, reason, ..
         } = brief;
-        let StatusRest { started_at, active, usage, gates, needs } = rest;
+        let StatusRest { started_at, active, usage, gates, needs, waits_for } = rest;
         let gates = gates.into_iter().map(|gate| (gate.name, gate.passed)).collect();
         let Cost { cost_usd, at_least, cost_at_least } = usage;
         let cost_at_least = if kind == Kind::Plan { at_least } else { cost_at_least };
@@ -120,6 +124,7 @@ impl ListRow {
             said,
             reason,
             needs,
+            waits_for,
         })
     }
 }

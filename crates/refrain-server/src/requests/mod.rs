@@ -28,7 +28,7 @@ pub(crate) use answer::{
     SteerResult, StopResult,
 };
 pub use handovers::Handovers;
-pub(crate) use overview::{Entry, LIST_PAGE, Overview, OverviewFilter, ProjectSettings};
+pub(crate) use overview::{BlockedFact, Entry, LIST_PAGE, Overview, OverviewFilter, ProjectSettings};
 pub(crate) use parameters::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, WithWait};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use start::{COMMAND, Forecasts};

@@ -82,6 +82,8 @@ pub(crate) struct Facts {
     pub(crate) gates: Vec<GateFact>,
     pub(crate) approval: Option<ApprovalFact>,
     pub(crate) tag: Option<String>,
+    /// The tasks of a plan that need you.
+    pub(crate) blocked: Vec<BlockedFact>,
     pub(crate) tasks_done: usize,
     pub(crate) tasks_total: usize,
 }
@@ -107,6 +109,15 @@ pub(crate) struct GateFact {
     pub(crate) name: String,
     pub(crate) hard: bool,
     pub(crate) passed: bool,
+}
+
+/// A task of a plan that needs you.
+#[derive(Debug, Deserialize)]
+pub(crate) struct BlockedFact {
+    pub(crate) task: String,
+    pub(crate) title: String,
+    pub(crate) reason: String,
+    pub(crate) question: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
