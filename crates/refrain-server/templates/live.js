@@ -116,6 +116,7 @@
         const part = await answer.json();
         const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 8;
         for (const line of part.lines) {
+          line.text = line.text.replaceAll(list.dataset.folder, "");
           const last = list.lastElementChild;
           if (line.part && last?.className === line.kind) {
             last.textContent += line.text;

@@ -42,6 +42,8 @@ struct Page {
     /// The agent printed something on standard error.
     has_errors: bool,
     items: Vec<Item>,
+    /// The loop's worktree, which paths in it leave out.
+    folder: String,
     failures: Vec<FailureView>,
     rail: Vec<Row>,
     can_steer: bool,
@@ -135,6 +137,7 @@ pub(super) async fn framed(
             let rail = all.iter().rev().map(|it| row(&seen.status, it, attempt.as_deref())).collect();
             let head = seen.head(&frame, &base, "");
             let can_steer = seen.can_steer();
+            let folder = format!("{}/", seen.status.worktree);
             page(&Page {
                 frame: Frame { icon: head.icon, ..frame },
                 base,
@@ -144,7 +147,8 @@ pub(super) async fn framed(
                 next: activity.next,
                 context: activity.context.map(grouped).unwrap_or_default(),
                 has_errors,
-                items: transcript(activity.lines),
+                items: transcript(activity.lines, &folder),
+                folder,
                 failures,
                 rail,
                 can_steer,
@@ -215,10 +219,12 @@ pub(super) fn gate_view(
     let text = log.map(|log| log.text).unwrap_or_default();
     let lines: Vec<_> = text.trim_end().lines().collect();
     let code = gate.exit_code.filter(|_| !gate.passed).map(|code| format!("exit code {code}"));
+    let when = (of.iteration > 0).then(|| format!("after iteration {of}"));
+    let why = code.or_else(|| gate.why.clone());
     FailureView {
         gate: gate.name.clone(),
         passed: gate.passed,
-        why: code.or_else(|| gate.why.clone()).unwrap_or_default(),
+        why: when.into_iter().chain(why).collect::<Vec<_>>().join(", "),
         tests: failing_tests(&text).names.into_iter().take(MOST_TESTS).collect(),
         end: lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"),
         log: format!("{base}/attempts/{of}/logs/{kept}"),
@@ -289,9 +295,10 @@ impl Item {
 }
 
 /// Puts the results of tools below the call before them, where they are folded.
-fn transcript(lines: Vec<Line>) -> Vec<Item> {
+fn transcript(lines: Vec<Line>, folder: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for line in lines {
+        let line = Line { text: line.text.replace(folder, ""), ..line };
         match items.last_mut() {
             Some(last) if last.is_tool() && matches!(line.kind, "result" | "failed") => {
                 last.results.push(line);

@@ -22,8 +22,6 @@ struct Page {
     critical: String,
     waves: Vec<Wave>,
     blocked: Vec<BlockedCard>,
-    /// The tasks that wait for blocked ones, and for which.
-    waiting: Vec<(String, String)>,
     can_add: bool,
 }
 
@@ -64,7 +62,6 @@ struct BlockedCard {
 
 pub(super) fn show(frame: Frame, base: String, status: &PlanStatus) -> Response {
     let critical = critical_path(&status.tasks);
-    let waits = |task: &&TaskView| task.status == TaskWord::WaitingOnBlocked;
     let head = Head::of_plan(&base, status).noticed(frame.notice);
     page(&Page {
         frame: Frame { icon: head.icon, ..frame },
@@ -72,12 +69,6 @@ pub(super) fn show(frame: Frame, base: String, status: &PlanStatus) -> Response 
         critical: joined(&critical, " → "),
         waves: waves(status, &critical),
         blocked: status.blocked.iter().map(|it| blocked(&base, it)).collect(),
-        waiting: status
-            .tasks
-            .iter()
-            .filter(waits)
-            .map(|task| (task.id.to_string(), joined(&task.waits_for, ", ")))
-            .collect(),
         can_add: can_change(status),
         base,
     })
