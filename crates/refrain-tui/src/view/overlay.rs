@@ -181,7 +181,7 @@ const HELP: [(&str, &str); 24] = [
     ("r", "resume, in a process of its own"),
     ("c", "cancel, after asking"),
     ("s", "steer: tell the agent something"),
-    ("a", "approve, send back or answer: what the loop waits for"),
+    ("a", "approve, send back, or answer"),
     ("d l", "its changes; its latest log"),
     ("m", "merge, after asking"),
     ("x", "archive, after asking"),
