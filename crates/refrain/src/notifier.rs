@@ -21,11 +21,7 @@ pub(crate) fn begin(
     notify: &NotifyArgs,
     notifier: impl FnOnce(Audience) -> io::Result<Notifier>,
 ) -> Option<Notifier> {
-    let read = service.settings(AgentChoice::default(), context.has_variables());
-    let read = read.inspect_err(|error| {
-        out::tell_line("", &format!("note: no notification is sent: {}", chain(error)));
-    });
-    let config = read.ok()?.config.notify;
+    let config = configured(context, service)?;
     let (longest, webhook) = (longest(&config), webhook(context, &config));
     let is_asked = webhook.is_some() || (longest.is_some() && notify.is_asked());
     let (context, notify) = (context.clone(), notify.clone());

@@ -141,6 +141,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn whole_text_is_wrapped_between_words_on_a_terminal() {
+        let said = || {
+            FollowEvent::Said(AgentEvent::Text {
+                text: "the handling in parse splits\n1. read".to_owned(),
+                part: false,
+                by: Speaker::Agent,
+            })
+        };
+        let shown = |width| Narrator::default().tell(&said(), width);
+        assert_eq!(shown(Some(16)), "the handling in\nparse splits\n1. read\n");
+        assert_eq!(shown(None), "the handling in parse splits\n1. read\n");
+    }
+
+    #[test]
     fn an_agent_that_speaks_before_its_start_is_on_record_continues_its_line() {
         let mut narrator = Narrator::default();
         let part = |text: &str| {

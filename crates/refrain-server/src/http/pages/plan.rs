@@ -68,7 +68,7 @@ pub(super) fn show(frame: Frame, base: String, status: &PlanStatus) -> Response 
         head,
         critical: joined(&critical, " → "),
         waves: waves(status, &critical),
-        blocked: status.blocked.iter().map(|it| blocked(&base, it)).collect(),
+        blocked: status.blocked.iter().filter(|_| can_change(status)).map(|it| blocked(&base, it)).collect(),
         can_add: can_change(status),
         base,
     })
