@@ -8,20 +8,17 @@ use refrain_core::git::{Checkout, GitSpec};
 use refrain_core::memory::{self, MemorySpec};
 use refrain_core::mirror::MirrorName;
 use refrain_core::promise::{MatchMode, Promise};
-use refrain_core::spec::{
-    AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret, Until,
-};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, PromptMode, Secret, Until};
 use refrain_core::text::printable;
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
-use refrain_engine::config::keys::{Gate, Memory, PROMISE, Start};
+use refrain_engine::config::keys::{Gate, Memory, PROMISE, Start, Switch};
 use refrain_engine::config::{self, AgentChoice, Origin, ProjectFile, Settings};
 use refrain_engine::{Service, objection, own_model, prompt_limit};
 
 use crate::error::{Message, RequestError};
 use crate::options::begin::BeginArgs;
 use crate::options::gates::GateArgs;
-use crate::options::kinds::OnOff;
 use crate::options::review;
 use crate::options::work::{PromiseArgs, WorkArgs};
 use crate::repository_command::RepositoryCommand;
@@ -298,9 +295,9 @@ fn untrusted_file(settings: &Settings, service: &Service) -> Option<String> {
 
 /// The use of memories: as typed, as configured, else on for a known agent. A command may be anything, and its prompt
 /// is its own.
-fn memory(said: Option<OnOff>, agent: &AgentSpec, configured: &Memory) -> Option<MemorySpec> {
-    let usual = if agent.kind.streams() { OnOff::On } else { OnOff::Off };
-    let is_on = said.or(configured.recall.map(OnOff::from)).unwrap_or(usual) == OnOff::On;
+fn memory(said: Option<Switch>, agent: &AgentSpec, configured: &Memory) -> Option<MemorySpec> {
+    let usual = if agent.kind.streams() { Switch::On } else { Switch::Off };
+    let is_on = said.or(configured.recall).unwrap_or(usual) == Switch::On;
     let budget = configured.budget.unwrap_or(memory::BUDGET);
     is_on.then(|| MemorySpec { budget, recalled: Vec::new() })
 }
@@ -337,8 +334,7 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
     if let Some(why) = objection(kind, &words) {
         return Err(RequestError::usage(why).hint("--agent generic reads what any command prints"));
     }
-    let prompt_mode =
-        args.prompt_mode.map(PromptMode::from).or(start.prompt_mode).unwrap_or(PromptMode::Auto);
+    let prompt_mode = args.prompt_mode.or(start.prompt_mode).unwrap_or(PromptMode::Auto);
     if kind == AgentKind::Acp && !matches!(prompt_mode, PromptMode::Auto | PromptMode::Stdin) {
         let who = who(args.prompt_mode.is_some(), settings, "prompt-mode");
         let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted: auto");
@@ -356,7 +352,7 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
     }
     // What the command says is what is used: no adapter adds an argument that is there.
     let model = own_model(kind, &words).or_else(|| args.model.clone()).or_else(|| start.model.clone());
-    let permissions = args.permissions.map(Permissions::from).or(start.permissions.filter(|_| tellable));
+    let permissions = args.permissions.or(start.permissions.filter(|_| tellable));
     let mut env = start.env.clone();
     let valued =
         args.env.iter().filter_map(|(name, value)| Some((name.clone(), Secret::new(value.clone()?))));
@@ -406,7 +402,7 @@ fn output_format(
     settings: &Settings,
     kind: AgentKind,
 ) -> Result<OutputFormat, RequestError> {
-    let asked = args.output_format.map(OutputFormat::from).or(settings.config.start.output_format);
+    let asked = args.output_format.or(settings.config.start.output_format);
     match (asked.unwrap_or_default(), kind) {
         (format @ (OutputFormat::Text | OutputFormat::Json), kind) if kind.streams() => {
             let name = if format == OutputFormat::Text { "text" } else { "json" };
@@ -495,6 +491,6 @@ fn promise(args: &PromiseArgs, start: &Start, agent: &AgentSpec) -> Result<Optio
     let text = args.completion_promise.clone().or_else(|| start.completion_promise.clone());
     let text = text.map_or_else(|| values::promise(PROMISE), Ok).map_err(RequestError::usage)?;
     let default = if agent.streams() { MatchMode::Tag } else { MatchMode::Plain };
-    let mode = args.promise_match.map(MatchMode::from).or(start.promise_match).unwrap_or(default);
+    let mode = args.promise_match.or(start.promise_match).unwrap_or(default);
     Ok(Some(Promise { text, mode }))
 }

@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
+use refrain_files::IfThere;
 use refrain_git::{GitError, Repository};
 use refrain_store::{append, create};
 
@@ -198,11 +199,8 @@ fn tasks(top: &Utf8Path) -> Result<PreparedFile, EngineError> {
     let (folder, path) = (top.join(".vscode"), Utf8PathBuf::from(".vscode/tasks.json"));
     let text = texts::TASKS.to_owned();
     // The target of a link is not the project's.
-    let is_folder = match fs::symlink_metadata(&folder) {
-        Ok(meta) => meta.is_dir(),
-        Err(error) if error.kind() == ErrorKind::NotFound => true,
-        Err(error) => return Err(unread(error)),
-    };
+    let there = fs::symlink_metadata(&folder).if_there().map_err(unread)?;
+    let is_folder = there.is_none_or(|meta| meta.is_dir());
     let found = if is_folder { look(&top.join(&path))? } else { ExistingFile::Other("its folder is none") };
     let fate = match found {
         ExistingFile::Nothing => FileAction::Made(text),
@@ -218,12 +216,11 @@ fn unread(error: io::Error) -> EngineError {
 }
 
 fn look(path: &Utf8Path) -> Result<ExistingFile, EngineError> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(ExistingFile::Nothing),
-        Err(error) => Err(unread(error)),
-        Ok(meta) if meta.is_symlink() => Ok(ExistingFile::Other("it is a symbolic link")),
-        Ok(meta) if !meta.is_file() => Ok(ExistingFile::Other("it is no file")),
-        Ok(_) => match String::from_utf8(fs::read(path).map_err(unread)?) {
+    match fs::symlink_metadata(path).if_there().map_err(unread)? {
+        None => Ok(ExistingFile::Nothing),
+        Some(meta) if meta.is_symlink() => Ok(ExistingFile::Other("it is a symbolic link")),
+        Some(meta) if !meta.is_file() => Ok(ExistingFile::Other("it is no file")),
+        Some(_) => match String::from_utf8(fs::read(path).map_err(unread)?) {
             Ok(text) => Ok(ExistingFile::Text(text)),
             Err(_) => Ok(ExistingFile::Other("it is no UTF-8 text")),
         },

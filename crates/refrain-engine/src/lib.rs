@@ -38,6 +38,7 @@ pub use error::{EngineError, GateProgramError, GateProgramFault, LoopRequest, Pl
 pub use git_steps::differences::{ChangeSize, Differences, LoopPatch};
 pub use git_steps::discard::{DiscardOutcome, DiscardRefusal, KeptWork};
 pub use git_steps::gc::DEMO_PREFIX;
+pub use git_steps::git_words::works_in;
 pub use git_steps::merge::own_branch::OwnBranch;
 pub use git_steps::merge::{MergeKind, MergeOptions, MergeRefusal, MergedBranch, UnverifiedCause};
 pub use git_steps::moving::{MovedAway, MovedHere, Reading, RemoteWitness, SandboxChange};
@@ -72,7 +73,9 @@ pub use refrain_proc::tool::{end_tools, heed_signals, leave_signals};
 pub use refrain_proc::{OWN_PROGRAM, keeper};
 pub use refrain_store::access::keys::{Key, Keys, Pass};
 pub use refrain_store::access::trust::{Content, Trust, TrustedContent};
-pub use refrain_store::catalog::{Brief, Detail};
+pub use refrain_store::catalog::{
+    ApprovalFact, BlockedFact, Brief, Caps, Detail, Facts, GateFact, TotalUsage,
+};
 pub use refrain_store::journal::{Mark, Unreplicated, Witness};
 pub use refrain_store::memory::{JudgeCalls, MemoryError, MemoryFilter};
 pub use refrain_store::outbox::slack::{Delivery, Pending, StopRequest, Talk};

@@ -283,9 +283,20 @@ pub fn write(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
 /// Removes a file or a link by a path without links; one that is missing is no error.
 pub fn remove(path: &Utf8Path) -> io::Result<()> {
     let (folder, name) = split(path)?;
-    match Folder::open(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        folder => folder?.remove(name),
+    Folder::open(folder).if_there()?.map_or(Ok(()), |folder| folder.remove(name))
+}
+
+pub trait IfThere<T> {
+    /// None if there is nothing in that place.
+    fn if_there(self) -> io::Result<Option<T>>;
+}
+
+impl<T> IfThere<T> for io::Result<T> {
+    fn if_there(self) -> io::Result<Option<T>> {
+        match self {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        }
     }
 }
 

@@ -4,11 +4,12 @@ pub(crate) mod client;
 pub(crate) mod exchange;
 pub(crate) mod program;
 
+use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::client::Client;
-use crate::api::exchange::{ForgeResponse, Method};
+use crate::api::exchange::ForgeResponse;
 use crate::api::program::Program;
 use crate::error::Trouble;
 
@@ -31,7 +32,7 @@ impl Api {
     /// Errors: [`Trouble`], also if the answer's status is not a success.
     pub(super) fn ask(
         &self,
-        method: Method,
+        method: &Method,
         endpoint: &str,
         body: Option<&Value>,
     ) -> Result<ForgeResponse, Trouble> {
@@ -42,12 +43,12 @@ impl Api {
     }
 
     pub(super) fn get<T: DeserializeOwned>(&self, endpoint: &str) -> Result<T, Trouble> {
-        read(endpoint, &self.ask(Method::Get, endpoint, None)?.body)
+        read(endpoint, &self.ask(&Method::GET, endpoint, None)?.body)
     }
 
-    /// The same; none if it does not exist, or this login may not see it.
-    pub(super) fn look<T: DeserializeOwned>(&self, endpoint: &str) -> Result<Option<T>, Trouble> {
-        match self.get(endpoint) {
+    /// The part of the answer at a JSON pointer; none if the thing does not exist, or this login may not see it.
+    pub(super) fn look<T: DeserializeOwned>(&self, endpoint: &str, at: &str) -> Result<Option<T>, Trouble> {
+        match self.get(endpoint).and_then(|answer| part(endpoint, answer, at)) {
             Ok(found) => Ok(Some(found)),
             Err(Trouble::NotFound { .. } | Trouble::NoPermission { .. }) => Ok(None),
             Err(other) => Err(other),
@@ -56,22 +57,19 @@ impl Api {
 
     pub(super) fn send<T: DeserializeOwned>(
         &self,
-        method: Method,
+        method: &Method,
         endpoint: &str,
         body: &Value,
     ) -> Result<T, Trouble> {
         read(endpoint, &self.ask(method, endpoint, Some(body))?.body)
     }
 
-    /// All pages of a list; `of` finds the entries in each answer.
-    pub(super) fn all<P: DeserializeOwned, T>(
-        &self,
-        endpoint: &str,
-        of: impl Fn(P) -> Vec<T>,
-    ) -> Result<Vec<T>, Trouble> {
+    /// All pages of a list, which is at a JSON pointer of each answer.
+    pub(super) fn all<T: DeserializeOwned>(&self, endpoint: &str, at: &str) -> Result<Vec<T>, Trouble> {
         let (mut found, joint) = (Vec::new(), if endpoint.contains('?') { '&' } else { '?' });
         for page in 1..=MOST_PAGES {
-            let more = of(self.get(&format!("{endpoint}{joint}per_page={PAGE}&page={page}"))?);
+            let asked = format!("{endpoint}{joint}per_page={PAGE}&page={page}");
+            let more: Vec<T> = part(&asked, self.get(&asked)?, at)?;
             let is_last = more.len() < PAGE;
             found.extend(more);
             if is_last {
@@ -86,6 +84,12 @@ fn read<T: DeserializeOwned>(endpoint: &str, body: &[u8]) -> Result<T, Trouble> 
     serde_json::from_slice(body).map_err(|source| not_understood(endpoint, source))
 }
 
-pub(super) fn not_understood(endpoint: &str, source: serde_json::Error) -> Trouble {
+/// The part of an answer at a JSON pointer; a missing part is null.
+pub(super) fn part<T: DeserializeOwned>(endpoint: &str, mut answer: Value, at: &str) -> Result<T, Trouble> {
+    let found = answer.pointer_mut(at).map(Value::take).unwrap_or_default();
+    serde_json::from_value(found).map_err(|source| not_understood(endpoint, source))
+}
+
+fn not_understood(endpoint: &str, source: serde_json::Error) -> Trouble {
     Trouble::Answer { asked: endpoint.to_owned(), source }
 }

@@ -1,7 +1,10 @@
 //! The checks of a commit, and their overall result. Which exist is queried elsewhere; here is only the evaluation.
 
 use refrain_core::git::Oid;
-use refrain_core::text::printable;
+use refrain_core::text::{clip, printable};
+
+/// The longest summary of a check, in bytes.
+const SUMMARY: usize = 4 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckState {
@@ -112,6 +115,10 @@ impl Checks {
 fn required(missing: &[&String]) -> String {
     let names: Vec<&str> = missing.iter().map(|name| name.as_str()).collect();
     format!("required: {}", printable(&names.join(", ")))
+}
+
+pub(super) fn summary(said: &str) -> String {
+    clip(&printable(said.trim()), SUMMARY).into_owned()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use refrain_core::text::{clip, printable};
 use refrain_proc::tool::ToolError;
+use reqwest::header::HeaderMap;
 
 /// How much of a forge's message is kept, in bytes.
 const SAID: usize = 2 << 10;
@@ -73,17 +74,17 @@ fn or_token(program: &str) -> &'static str {
     if program == "gh" { ", or set GH_TOKEN" } else { "" }
 }
 
-/// The meaning of an HTTP status; none if it is a success. `header` returns a header's value by its lower-case name.
-pub(super) fn of_status<'a>(
+/// The meaning of an HTTP status; none if it is a success.
+pub(super) fn of_status(
     (program, host): (&'static str, &str),
     status: u16,
-    header: impl Fn(&str) -> Option<&'a str>,
+    headers: &HeaderMap,
     said: String,
 ) -> Option<Trouble> {
     Some(match status {
         0..400 => return None,
         401 => Trouble::NotLoggedIn { program, host: host.to_owned(), said },
-        403 | 429 => match limit(status, header, &said) {
+        403 | 429 => match limit(status, headers, &said) {
             Some(until) => Trouble::RateLimited { until, said },
             None => Trouble::NoPermission { said },
         },
@@ -95,8 +96,8 @@ pub(super) fn of_status<'a>(
 
 /// When to retry after a rate limit; none if the refusal has another cause. GitHub has an hourly limit, which it
 /// counts down, and others that it reports only when they are reached; GitLab answers 429.
-fn limit<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, said: &str) -> Option<RetryTime> {
-    let number = |name: &str| header(name)?.trim().parse::<u64>().ok();
+fn limit(status: u16, headers: &HeaderMap, said: &str) -> Option<RetryTime> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
     if let Some(seconds) = number("retry-after") {
         return Some(RetryTime::After(Duration::from_secs(seconds)));
     }
@@ -162,6 +163,8 @@ pub(super) fn told(body: &[u8], complaint: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use reqwest::header::{HeaderName, HeaderValue};
+
     use super::*;
 
     fn kind(trouble: &Trouble) -> String {
@@ -223,12 +226,14 @@ mod tests {
             (422, NONE, "Validation Failed", "refused 422"),
             (502, NONE, "", "unreachable"),
         ] {
-            let header =
-                |name: &str| headers.iter().find(|(found, _)| *found == name).map(|(_, value)| *value);
-            let trouble = of_status(("gh", "github.com"), status, header, said.to_owned()).unwrap();
+            let pair = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            let headers = headers.iter().map(pair).collect();
+            let trouble = of_status(("gh", "github.com"), status, &headers, said.to_owned()).unwrap();
             assert_eq!(kind(&trouble), expected, "{status} {said}");
         }
-        assert!(of_status(("gh", "github.com"), 204, |_| None, String::new()).is_none());
+        assert!(of_status(("gh", "github.com"), 204, &HeaderMap::new(), String::new()).is_none());
     }
 
     #[test]

@@ -4,12 +4,12 @@ mod checks;
 
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
+use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::api::exchange::Method;
-use crate::api::{Api, not_understood};
+use crate::api::{Api, part};
 use crate::checks::Checks;
 use crate::error::{RetryTime, SECONDARY, Trouble};
 use crate::kind::{Host, PullRequestContent};
@@ -27,12 +27,8 @@ pub(super) struct GitHub {
 #[derive(Debug, Deserialize)]
 struct Repo {
     default_branch: String,
-    permissions: Option<Permissions>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Permissions {
-    push: Option<bool>,
+    #[serde(default)]
+    permissions: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,16 +60,6 @@ struct MergeAnswer {
 }
 
 #[derive(Debug, Deserialize)]
-struct Reference {
-    object: Object,
-}
-
-#[derive(Debug, Deserialize)]
-struct Object {
-    sha: Oid,
-}
-
-#[derive(Debug, Deserialize)]
 struct Reply {
     #[serde(default)]
     data: Value,
@@ -86,17 +72,6 @@ struct ReplyError {
     #[serde(rename = "type")]
     kind: Option<String>,
     message: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct InRepository<T> {
-    repository: T,
-}
-
-#[derive(Debug, Deserialize)]
-struct InPull {
-    #[serde(rename = "pullRequest")]
-    pull_request: Merge,
 }
 
 #[derive(Debug, Deserialize)]
@@ -137,12 +112,11 @@ impl GitHub {
         format!("repos/{}/{rest}", self.path)
     }
 
-    fn graphql<T: DeserializeOwned>(&self, query: &str, variables: &Value) -> Result<T, Trouble> {
+    fn graphql<T: DeserializeOwned>(&self, query: &str, variables: &Value, at: &str) -> Result<T, Trouble> {
         let body = json!({ "query": query, "variables": variables });
-        let reply: Reply = self.api.send(Method::Post, "graphql", &body)?;
+        let reply: Reply = self.api.send(&Method::POST, "graphql", &body)?;
         let Some(first) = reply.errors.first() else {
-            let data = serde_json::from_value(reply.data);
-            return data.map_err(|source| not_understood("graphql", source));
+            return part("graphql", reply.data, at);
         };
         let said = reply.errors.iter().map(|error| error.message.as_str()).collect::<Vec<_>>().join("; ");
         let said = printable(&said).into_owned();
@@ -164,8 +138,7 @@ impl GitHub {
 impl Host for GitHub {
     fn project(&self) -> Result<Project, Trouble> {
         let repo: Repo = self.api.get(&format!("repos/{}", self.path))?;
-        let may_push = repo.permissions.and_then(|permissions| permissions.push);
-        Ok(Project { default_branch: repo.default_branch, may_push })
+        Ok(Project { default_branch: repo.default_branch, may_push: repo.permissions["push"].as_bool() })
     }
 
     fn of_branch(&self, branch: &str) -> Result<Vec<PullRequest>, Trouble> {
@@ -184,7 +157,7 @@ impl Host for GitHub {
     fn create(&self, opening: PullRequestContent<'_>) -> Result<PullRequest, Trouble> {
         let PullRequestContent { branch, base, title, body, draft } = opening;
         let body = json!({ "head": branch, "base": base, "title": title, "body": body, "draft": draft });
-        self.api.send::<Pull>(Method::Post, &self.at("pulls"), &body).map(PullRequest::from)
+        self.api.send::<Pull>(&Method::POST, &self.at("pulls"), &body).map(PullRequest::from)
     }
 
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
@@ -192,21 +165,21 @@ impl Host for GitHub {
         if let Some(title) = title {
             fields["title"] = title.into();
         }
-        self.api.ask(Method::Patch, &self.at(&format!("pulls/{number}")), Some(&fields)).map(drop)
+        self.api.ask(&Method::PATCH, &self.at(&format!("pulls/{number}")), Some(&fields)).map(drop)
     }
 
     fn ready(&self, of: &PullRequest) -> Result<(), Trouble> {
         const READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) \
                              { pullRequest { isDraft } } }";
         let id = self.pull(of.number)?.node_id;
-        self.graphql::<Value>(READY, &json!({ "id": id })).map(drop)
+        self.graphql::<Value>(READY, &json!({ "id": id }), "").map(drop)
     }
 
     fn draft(&self, of: &PullRequest) -> Result<(), Trouble> {
         const DRAFT: &str = "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) \
                              { pullRequest { isDraft } } }";
         let id = self.pull(of.number)?.node_id;
-        self.graphql::<Value>(DRAFT, &json!({ "id": id })).map(drop)
+        self.graphql::<Value>(DRAFT, &json!({ "id": id }), "").map(drop)
     }
 
     fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
@@ -214,7 +187,7 @@ impl Host for GitHub {
     }
 
     fn log(&self, job: u64) -> Result<Vec<u8>, Trouble> {
-        Ok(self.api.ask(Method::Get, &self.at(&format!("actions/jobs/{job}/logs")), None)?.body)
+        Ok(self.api.ask(&Method::GET, &self.at(&format!("actions/jobs/{job}/logs")), None)?.body)
     }
 
     fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble> {
@@ -222,25 +195,23 @@ impl Host for GitHub {
                              { pullRequest(number: $number) { state isDraft mergeable mergeStateStatus reviewDecision } } }";
         let (owner, name) = self.path.split_once('/').unwrap_or_default();
         let variables = json!({ "owner": owner, "name": name, "number": number });
-        let data: InRepository<InPull> = self.graphql(MERGE, &variables)?;
-        Ok(of_merge(&data.repository.pull_request))
+        self.graphql(MERGE, &variables, "/repository/pullRequest").map(|found| of_merge(&found))
     }
 
     fn merge(&self, number: u64, head: &Oid, squash: bool) -> Result<Option<Oid>, Trouble> {
         let method = if squash { "squash" } else { "merge" };
         let body = json!({ "sha": head, "merge_method": method });
         let endpoint = self.at(&format!("pulls/{number}/merge"));
-        Ok(self.api.send::<MergeAnswer>(Method::Put, &endpoint, &body)?.sha)
+        Ok(self.api.send::<MergeAnswer>(&Method::PUT, &endpoint, &body)?.sha)
     }
 
     fn branch(&self, name: &str) -> Result<Option<Oid>, Trouble> {
-        let found: Option<Reference> = self.api.look(&self.at(&format!("git/ref/heads/{}", path(name))))?;
-        Ok(found.map(|reference| reference.object.sha))
+        self.api.look(&self.at(&format!("git/ref/heads/{}", path(name))), "/object/sha")
     }
 
     fn delete_branch(&self, name: &str) -> Result<(), Trouble> {
         let endpoint = self.at(&format!("git/refs/heads/{}", path(name)));
-        self.api.ask(Method::Delete, &endpoint, None).map(drop)
+        self.api.ask(&Method::DELETE, &endpoint, None).map(drop)
     }
 }
 

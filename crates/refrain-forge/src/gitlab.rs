@@ -3,11 +3,11 @@
 mod checks;
 
 use refrain_core::git::Oid;
+use reqwest::Method;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::api::exchange::Method;
 use crate::checks::Checks;
 use crate::error::Trouble;
 use crate::kind::{Host, PullRequestContent};
@@ -27,18 +27,8 @@ pub(super) struct GitLab {
 #[derive(Debug, Deserialize)]
 struct ProjectInfo {
     default_branch: Option<String>,
-    permissions: Option<Permissions>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Permissions {
-    project_access: Option<Access>,
-    group_access: Option<Access>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Access {
-    access_level: u32,
+    #[serde(default)]
+    permissions: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -56,16 +46,6 @@ struct Request {
     merge_commit_sha: Option<Oid>,
     squash_commit_sha: Option<Oid>,
     detailed_merge_status: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Branch {
-    commit: Commit,
-}
-
-#[derive(Debug, Deserialize)]
-struct Commit {
-    id: Oid,
 }
 
 impl From<Request> for PullRequest {
@@ -108,12 +88,12 @@ impl GitLab {
 impl Host for GitLab {
     fn project(&self) -> Result<Project, Trouble> {
         /// The access level that may push: GitLab's developer.
-        const DEVELOPER: u32 = 30;
+        const DEVELOPER: u64 = 30;
         let found: ProjectInfo = self.api.get(&format!("projects/{}", self.path))?;
-        let access = found.permissions.map(|it| [it.project_access, it.group_access]);
-        let levels = access.map(|both| both.into_iter().flatten().map(|it| it.access_level).max());
+        let levels =
+            ["project_access", "group_access"].map(|it| found.permissions[it]["access_level"].as_u64());
         // If both are missing, the right has another source, as for an administrator.
-        let may_push = levels.flatten().map(|level| level >= DEVELOPER);
+        let may_push = levels.into_iter().flatten().max().map(|level| level >= DEVELOPER);
         Ok(Project { default_branch: found.default_branch.unwrap_or_else(|| "main".to_owned()), may_push })
     }
 
@@ -133,7 +113,7 @@ impl Host for GitLab {
         let title = if draft { format!("{DRAFT}{title}") } else { title.to_owned() };
         let body =
             json!({ "source_branch": branch, "target_branch": base, "title": title, "description": body });
-        self.api.send::<Request>(Method::Post, &self.at("merge_requests"), &body).map(PullRequest::from)
+        self.api.send::<Request>(&Method::POST, &self.at("merge_requests"), &body).map(PullRequest::from)
     }
 
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
@@ -143,7 +123,7 @@ impl Host for GitLab {
             let draft = if self.request(number)?.draft { DRAFT } else { "" };
             fields["title"] = format!("{draft}{title}").into();
         }
-        self.api.ask(Method::Put, &self.at(&format!("merge_requests/{number}")), Some(&fields)).map(drop)
+        self.api.ask(&Method::PUT, &self.at(&format!("merge_requests/{number}")), Some(&fields)).map(drop)
     }
 
     fn ready(&self, of: &PullRequest) -> Result<(), Trouble> {
@@ -154,13 +134,13 @@ impl Host for GitLab {
             title = rest.trim_start();
         }
         let endpoint = self.at(&format!("merge_requests/{}", of.number));
-        self.api.ask(Method::Put, &endpoint, Some(&json!({ "title": title }))).map(drop)
+        self.api.ask(&Method::PUT, &endpoint, Some(&json!({ "title": title }))).map(drop)
     }
 
     fn draft(&self, of: &PullRequest) -> Result<(), Trouble> {
         let endpoint = self.at(&format!("merge_requests/{}", of.number));
         let title = format!("{DRAFT}{}", of.title);
-        self.api.ask(Method::Put, &endpoint, Some(&json!({ "title": title }))).map(drop)
+        self.api.ask(&Method::PUT, &endpoint, Some(&json!({ "title": title }))).map(drop)
     }
 
     fn checks(&self, head: &Oid, _: &str) -> Result<Checks, Trouble> {
@@ -168,7 +148,7 @@ impl Host for GitLab {
     }
 
     fn log(&self, job: u64) -> Result<Vec<u8>, Trouble> {
-        Ok(self.api.ask(Method::Get, &self.at(&format!("jobs/{job}/trace")), None)?.body)
+        Ok(self.api.ask(&Method::GET, &self.at(&format!("jobs/{job}/trace")), None)?.body)
     }
 
     fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble> {
@@ -179,7 +159,7 @@ impl Host for GitLab {
     fn merge(&self, number: u64, head: &Oid, squash: bool) -> Result<Option<Oid>, Trouble> {
         let endpoint = self.at(&format!("merge_requests/{number}/merge"));
         let body = json!({ "sha": head, "squash": squash });
-        let now = PullRequest::from(self.api.send::<Request>(Method::Put, &endpoint, &body)?);
+        let now = PullRequest::from(self.api.send::<Request>(&Method::PUT, &endpoint, &body)?);
         match now.state {
             State::Merged => Ok(now.merged_as),
             State::Open | State::Closed => {
@@ -189,14 +169,12 @@ impl Host for GitLab {
     }
 
     fn branch(&self, name: &str) -> Result<Option<Oid>, Trouble> {
-        let found: Option<Branch> =
-            self.api.look(&self.at(&format!("repository/branches/{}", encoded(name))))?;
-        Ok(found.map(|branch| branch.commit.id))
+        self.api.look(&self.at(&format!("repository/branches/{}", encoded(name))), "/commit/id")
     }
 
     fn delete_branch(&self, name: &str) -> Result<(), Trouble> {
         let endpoint = self.at(&format!("repository/branches/{}", encoded(name)));
-        self.api.ask(Method::Delete, &endpoint, None).map(drop)
+        self.api.ask(&Method::DELETE, &endpoint, None).map(drop)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The host and the name of a remote's repository.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 /// A repository at a host, parsed from the address of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryAddress {
@@ -34,13 +36,12 @@ impl RepositoryAddress {
     }
 }
 
-/// A word encoded for the path or the query of a URL (RFC 3986, section 2.1).
+/// What is encoded: all but the unreserved characters of RFC 3986, section 2.3.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A word encoded for the path or the query of a URL.
 pub(super) fn encoded(word: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    word.bytes().map(byte).collect()
+    utf8_percent_encode(word, ENCODED).to_string()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::io::Write;
 use camino::{Utf8Path, Utf8PathBuf};
 use common::{Figures, environment, run};
 use refrain_core::git::{Base, CommitResult, Oid};
-use refrain_git::{CommitRequest, Repository};
+use refrain_git::{Bounds, CommitRequest, Repository};
 
 /// How many commits one measurement takes.
 const COMMITS: u32 = 5;
@@ -80,9 +80,7 @@ impl Bench {
             iteration: 1,
             message: "loop: iteration 1",
             index: &self.index,
-            largest_file: 10 << 20,
-            allow_secrets: &[],
-            cancel: None,
+            bounds: Bounds { largest_file: 10 << 20, allow_secrets: &[], cancel: None },
         })?;
         self.head = report.head;
         match report.result {

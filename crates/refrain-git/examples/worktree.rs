@@ -13,8 +13,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use common::{Figures, environment, run};
 use refrain_core::git::Oid;
 use refrain_git::{
-    HandOverRequest, HandedOver, LandRequest, LandingOutcome, MergeRequest, MergeResult, ReadyRequest,
-    ReadySlot, Repository, Work,
+    Bounds, HandOverRequest, HandedOver, LandRequest, LandingOutcome, MergeRequest, MergeResult,
+    ReadyRequest, ReadySlot, Repository, Work,
 };
 
 /// How many files one task changes.
@@ -111,9 +111,7 @@ impl Bench {
             branch: &format!("refrain/bench/{slot}-{turn}"),
             at: &self.works[turn as usize % self.works.len()],
             was: None,
-            largest_file: 10 << 20,
-            allow_secrets: &[],
-            cancel: None,
+            bounds: Bounds { largest_file: 10 << 20, allow_secrets: &[], cancel: None },
         })?;
         match readied {
             ReadySlot::Ready { saved: None } => Ok(()),
@@ -145,9 +143,7 @@ impl Bench {
                 message: "Do it",
                 trailers: &[("Refrain-Plan", "bench"), ("Refrain-Task", &task.to_string())],
             }],
-            largest_file: 10 << 20,
-            allow_secrets: &[],
-            cancel: None,
+            bounds: Bounds { largest_file: 10 << 20, allow_secrets: &[], cancel: None },
         })?;
         match landed {
             LandingOutcome::Done { mut commits, .. } if commits.len() == 1 => Ok(commits.remove(0)),
@@ -162,6 +158,7 @@ impl Bench {
             expected: &self.begin,
             to,
             why: "refrain: wave 1",
+            is_from_sandbox: false,
             index: &self.dir.join("index"),
             cancel: None,
         })?;

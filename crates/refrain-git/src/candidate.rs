@@ -16,12 +16,13 @@ pub(crate) mod tree;
 pub(crate) mod walk;
 pub(crate) mod work;
 
-use refrain_core::git::{LeftOutReason, Oid, OmittedPath};
+use refrain_core::git::{GitSpec, LeftOutReason, Oid, OmittedPath};
 use refrain_core::glob::PathGlob;
 
 use crate::candidate::status::Blob;
 use crate::error::GitError;
 use crate::plumbing::git::Git;
+use refrain_proc::tool::Cancel;
 use refrain_secrets::{self as secrets, SecretMatch};
 
 pub(crate) const SUBMODULE: &str = "160000";
@@ -44,6 +45,25 @@ pub(crate) struct ChosenFile {
     pub(crate) path: Vec<u8>,
     pub(crate) stamp: Option<u64>,
     pub(crate) in_head: Option<Blob>,
+}
+
+/// What limits an operation: its files and its time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bounds<'a> {
+    /// The largest file that is staged or scanned, in bytes.
+    pub largest_file: u64,
+    pub allow_secrets: &'a [PathGlob],
+    pub cancel: Option<&'a Cancel>,
+}
+
+impl<'a> Bounds<'a> {
+    pub fn of(git: &'a GitSpec, cancel: Option<&'a Cancel>) -> Self {
+        Self { largest_file: git.largest_file, allow_secrets: &git.allow_secrets, cancel }
+    }
+
+    pub(crate) fn rules(self, base: Option<&'a Oid>) -> Rules<'a> {
+        Rules { largest: self.largest_file, allow_secrets: self.allow_secrets, base }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -20,15 +20,13 @@ use refrain_core::LoopId;
 use refrain_core::git::{
     Base, CommitReport, CommitResult, ExposedSecret, Oid, Operation, RepoPath, SkipReason,
 };
-use refrain_core::glob::PathGlob;
 
-use crate::Cancel;
 use crate::candidate::initial_changes::Before;
 use crate::candidate::memory::StagedWork;
 use crate::candidate::stage::{bring_back, stage};
 use crate::candidate::status::{Status, has_conflicts};
 use crate::candidate::submodules::look;
-use crate::candidate::{Candidate, Rules, what};
+use crate::candidate::{Bounds, Candidate, Rules, what};
 use crate::commit::choice::choose;
 use crate::commit::history::screen_commits;
 use crate::commit::message::{IDENTITY_ERRORS, with_trailers};
@@ -54,10 +52,7 @@ pub struct CommitRequest<'a> {
     /// The path of a private index, in the loop's own folder; beside it there may be another with the suffix
     /// `.scratch`, and a file `.intended` with the intended parent. Leftovers from an earlier commit do not matter.
     pub index: &'a Utf8Path,
-    /// The largest file that is committed, in bytes.
-    pub largest_file: u64,
-    pub allow_secrets: &'a [PathGlob],
-    pub cancel: Option<&'a Cancel>,
+    pub bounds: Bounds<'a>,
 }
 
 impl<'a> CommitRequest<'a> {
@@ -66,7 +61,7 @@ impl<'a> CommitRequest<'a> {
     }
 
     fn rules(&self) -> Rules<'a> {
-        Rules { largest: self.largest_file, allow_secrets: self.allow_secrets, base: self.base.head.as_ref() }
+        self.bounds.rules(self.base.head.as_ref())
     }
 }
 
@@ -80,10 +75,10 @@ impl Repository {
     /// commit are reported as [`CommitResult::Skipped`].
     pub fn commit(&self, request: CommitRequest<'_>) -> Result<CommitReport, GitError> {
         let index = Index::of(self);
-        let git = self.git().until(request.cancel);
+        let git = self.git().until(request.bounds.cancel);
         let (is_still, _) = self.last_look();
         let known = match is_still && request.base.dirty.is_empty() {
-            true => StagedWork::take(self, request.index, request.largest_file)?,
+            true => StagedWork::take(self, request.index, request.bounds.largest_file)?,
             false => None,
         };
         let git = git.with_index(request.index);
@@ -91,9 +86,11 @@ impl Repository {
             Some(StagedWork { person, status, candidate, tree, .. }) => {
                 (person, status, Some((candidate, tree)))
             }
-            None => {
-                (index.entries_to(self.git().until(request.cancel), request.index)?, look(self, git)?, None)
-            }
+            None => (
+                index.entries_to(self.git().until(request.bounds.cancel), request.index)?,
+                look(self, git)?,
+                None,
+            ),
         };
         let head = status.head.as_ref();
         let intended = request.intended();

@@ -1,7 +1,7 @@
 use std::io;
 
 use camino::Utf8PathBuf;
-use refrain_core::git::{Oid, RepoPath};
+use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_proc::tool::ToolError;
 
@@ -192,12 +192,12 @@ pub enum GitError {
         "{0} was changed since the loop started, so no checkout holds just what the tree holds; change it back"
     )]
     OtherAttributes(Utf8PathBuf),
-    /// A file of the work that git would run while it writes the others.
+    /// What git said; printable.
     #[error(
-        "{path} is changed, and your git runs it, or a file in its folder, as {setting}; look at it, then merge the branch \
-         with git"
+        "a filter of your git settings fails outside of the project, where it finds no script that the agent wrote: {0}; look \
+         at the work, then merge it with git"
     )]
-    ChangedProgram { path: RepoPath, setting: String },
+    Filter(String),
     /// A file of a git folder on which git would block.
     #[error(
         "{0} is no regular file, and git would wait for it; remove it and put the file back (`git reset` writes a new index)"

@@ -2,6 +2,7 @@
 //! becomes one commit that follows its tasks' commits. No checkout is touched and no branch of the user is moved
 //! here.
 
+pub(crate) mod filtered_files;
 pub(crate) mod handover;
 pub(crate) mod handover_disk;
 pub(crate) mod heads;
@@ -9,10 +10,9 @@ pub(crate) mod linear_history;
 pub(crate) mod merge;
 
 use refrain_core::git::{Conflict, ExposedSecret, Oid};
-use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
-use crate::candidate::Rules;
+use crate::candidate::Bounds;
 use crate::commit::history::screen_commits;
 use crate::commit::message::with_trailers;
 use crate::error::GitError;
@@ -28,10 +28,7 @@ pub struct LandRequest<'a> {
     pub tip: &'a Oid,
     /// The works, each on top of the one before it.
     pub works: &'a [Work<'a>],
-    /// The largest file that is scanned for secrets, in bytes.
-    pub largest_file: u64,
-    pub allow_secrets: &'a [PathGlob],
-    pub cancel: Option<&'a Cancel>,
+    pub bounds: Bounds<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,8 +99,8 @@ impl Repository {
     /// Errors: [`GitError::NoIdentity`] if git does not know who commits; [`GitError`] if git fails, and
     /// [`GitError::Cancelled`].
     pub fn land(&self, request: LandRequest<'_>) -> Result<LandingOutcome, GitError> {
-        let LandRequest { reference, works, largest_file, allow_secrets, cancel, .. } = request;
-        let git = self.git().until(cancel);
+        let LandRequest { reference, works, bounds, .. } = request;
+        let git = self.git().until(bounds.cancel);
         let FoundLine { at, mut commits, is_moved } = self.found(git, request)?;
         let (before, from) = (commits.len(), commits.last().unwrap_or(request.tip).clone());
         for Work { tree, message, trailers } in &works[before..] {
@@ -111,7 +108,7 @@ impl Repository {
             let commit = self.make_commit(git, &New { tree, parents: &parents, message, trailers })?;
             commits.push(commit);
         }
-        let rules = Rules { largest: largest_file, allow_secrets, base: Some(request.tip) };
+        let rules = bounds.rules(Some(request.tip));
         let mut exposed = screen_commits(git, &commits[before..], rules)?;
         exposed.retain(|exposed| !exposed.allowed);
         let is_exposed = |commit: &Oid| exposed.iter().any(|it| it.commit == *commit);

@@ -20,6 +20,7 @@ mod survey;
 mod version;
 mod worktree;
 
+pub use candidate::Bounds;
 pub use candidate::exactness::ExactnessRequest;
 pub use candidate::folder_snapshot::FolderSnapshot;
 pub use candidate::links::NewEntries;

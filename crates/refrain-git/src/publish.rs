@@ -16,11 +16,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use refrain_core::git::Oid;
-use refrain_core::glob::PathGlob;
 use refrain_proc::tool::{ToolError, ToolOutput};
 
 use crate::Cancel;
-use crate::candidate::Rules;
+use crate::candidate::{Bounds, Rules};
 use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, said};
@@ -53,6 +52,8 @@ pub(crate) struct Destination {
     pub(crate) settings: Vec<(String, String)>,
     /// Whether the user's hooks run.
     pub(crate) runs_hooks: bool,
+    /// Where references here follow its branches, if the user has git do that: `refs/remotes/NAME/`.
+    pub(crate) tracking: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,10 +64,7 @@ pub struct PublishRequest<'a> {
     pub was_there: bool,
     /// The head before the loop; none if there was no commit.
     pub base: Option<&'a Oid>,
-    /// The largest file that is scanned, in bytes.
-    pub largest_file: u64,
-    pub allow_secrets: &'a [PathGlob],
-    pub cancel: Option<&'a Cancel>,
+    pub bounds: Bounds<'a>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,22 +101,28 @@ impl Repository {
     /// address is the upstream's, even if the configuration replaces that address.
     pub(crate) fn destination(&self, upstream: &Upstream) -> Result<Destination, GitError> {
         let Upstream { remote, url, .. } = upstream;
-        let tracking = format!("+refs/heads/*:refs/remotes/{remote}/*");
+        let prefix = format!("refs/remotes/{remote}/");
+        let fetched = format!("+refs/heads/*:{prefix}*");
         let (now, tracks) = configured(self, self.git(), |it| {
-            (it.push_url(remote), it.values(&format!("remote.{remote}.fetch")).contains(&tracking.as_str()))
+            (it.push_url(remote), it.values(&format!("remote.{remote}.fetch")).contains(&fetched.as_str()))
         })?;
         // The pinned address has no password.
         let url = now.filter(|now| without_password(now) == *url).unwrap_or_else(|| url.clone());
         let name = format!("refrain-{:016x}{:016x}", random(), random());
-        let mut settings = vec![
+        let settings = vec![
             (format!("remote.{name}.url"), format!("{name}:")),
             (format!("url.{url}.insteadOf"), format!("{name}:")),
             (format!("url.{url}.pushInsteadOf"), format!("{name}:")),
         ];
-        if tracks {
-            settings.push((format!("remote.{name}.fetch"), tracking));
-        }
-        Ok(Destination { name, settings, runs_hooks: true })
+        Ok(Destination { name, settings, runs_hooks: true, tracking: tracks.then_some(prefix) })
+    }
+
+    /// Lets the reference that follows a branch of the remote follow it. Git would do that itself, through links of an
+    /// agent: no limits hold a git that connects.
+    pub(crate) fn track(&self, destination: &Destination, branch: &str, at: &Oid) {
+        let Some(prefix) = &destination.tracking else { return };
+        // As for git, the push or fetch was done without it.
+        let _ = self.git().run(["update-ref", "--no-deref", &format!("{prefix}{branch}"), at.as_str()], &[]);
     }
 
     /// The branch's head at the remote; none if it does not exist. Nothing is changed here.
@@ -162,7 +166,10 @@ impl Repository {
         let is_over_half_made = |done: &Result<Result<ToolOutput, Refusal>, GitError>| matches!(done, Ok(Ok(done)) if !done.status.success() && is_over_half_made(&said(done)));
         Ok(match past(bring, is_over_half_made)? {
             Ok(done) if !done.status.success() => Err(of_transport(said(&done))),
-            Ok(_) if self.has(&theirs)? => Ok(Some(theirs)),
+            Ok(_) if self.has(&theirs)? => {
+                self.track(&destination, &upstream.branch, &theirs);
+                Ok(Some(theirs))
+            }
             Ok(_) => {
                 Err(Refusal::Unreachable { said: "the branch was moved while it was fetched".to_owned() })
             }
@@ -176,8 +183,8 @@ impl Repository {
     /// Errors: [`GitError`] if git cannot be run, and [`GitError::Cancelled`]: only the next look at the remote shows
     /// what arrived.
     pub fn publish(&self, request: PublishRequest<'_>) -> Result<Push, GitError> {
-        let PublishRequest { upstream, head, cancel, .. } = request;
-        let theirs = match self.fetch(upstream, cancel)? {
+        let PublishRequest { upstream, head, bounds, .. } = request;
+        let theirs = match self.fetch(upstream, bounds.cancel)? {
             Ok(theirs) => theirs,
             Err(refusal) => return Ok(Push::Refused(refusal)),
         };
@@ -195,7 +202,7 @@ impl Repository {
         }
         let refname = format!("refs/heads/{}", upstream.branch);
         if let Err(said) =
-            self.ask_pre_push(upstream, (head.as_str(), head), (&refname, theirs.as_ref()), cancel)?
+            self.ask_pre_push(upstream, (head.as_str(), head), (&refname, theirs.as_ref()), bounds.cancel)?
         {
             return Ok(Push::Refused(Refusal::HookDeclined { said }));
         }
@@ -204,9 +211,12 @@ impl Repository {
             ["push", "--porcelain", "--no-progress", "--no-follow-tags", "--recurse-submodules=no", "--"];
         let destination = self.destination(upstream)?;
         let args: Vec<&str> = words.into_iter().chain([destination.name.as_str(), &refspec]).collect();
-        let refusal = match self.talk((upstream, &destination), &args, BRINGING, cancel)? {
+        let refusal = match self.talk((upstream, &destination), &args, BRINGING, bounds.cancel)? {
             Ok(done) => match of_push(&done, &refname) {
-                PushResult::Pushed => return Ok(Push::Pushed { head: head.clone() }),
+                PushResult::Pushed => {
+                    self.track(&destination, &upstream.branch, head);
+                    return Ok(Push::Pushed { head: head.clone() });
+                }
                 PushResult::Rejected { said } => Refusal::Unreachable { said },
                 PushResult::Refused(refusal) => refusal,
             },
@@ -217,11 +227,11 @@ impl Repository {
 
     /// The result of a failed push, as seen at the remote.
     fn after(&self, request: PublishRequest<'_>, refusal: Refusal) -> Result<Push, GitError> {
-        let PublishRequest { upstream, head, cancel, .. } = request;
+        let PublishRequest { upstream, head, bounds, .. } = request;
         if !matches!(refusal, Refusal::Unreachable { .. }) {
             return Ok(Push::Refused(refusal));
         }
-        Ok(match self.fetch(upstream, cancel)? {
+        Ok(match self.fetch(upstream, bounds.cancel)? {
             Ok(Some(theirs)) if self.is_behind(head, &theirs)? => Push::Pushed { head: theirs },
             Ok(Some(theirs)) if !self.is_behind(&theirs, head)? => Push::Behind { theirs },
             Ok(_) | Err(_) => Push::Refused(refusal),
@@ -230,19 +240,19 @@ impl Repository {
 
     /// A suspected secret in the commits that the remote lacks, or in the name of the branch.
     fn secret(&self, request: PublishRequest<'_>, theirs: Option<&Oid>) -> Result<Option<String>, GitError> {
-        let PublishRequest { upstream, head, base, largest_file, allow_secrets, cancel, .. } = request;
+        let PublishRequest { upstream, head, base, bounds, .. } = request;
         if let Some(found) = exposed_name(&upstream.branch) {
             return Ok(Some(found));
         }
-        let git = self.git().until(cancel);
-        let rules = Rules { largest: largest_file, allow_secrets, base };
+        let git = self.git().until(bounds.cancel);
+        let rules = bounds.rules(base);
         let not = |commits: &[&Oid]| commits.iter().map(|commit| format!("^{commit}")).collect::<Vec<_>>();
         let known: Vec<&Oid> = theirs.into_iter().collect();
         // Commits since the loop began: the remote itself is asked which it has, because the agent can change the
         // local tracking references.
         let since: Vec<&Oid> = known.iter().copied().chain(base).collect();
         let new = [vec![head.to_string()], not(&since)].concat();
-        if let Some(found) = self.exposed_at(upstream, new, rules, cancel)? {
+        if let Some(found) = self.exposed_at(upstream, new, rules, bounds.cancel)? {
             return Ok(Some(found));
         }
         // Older commits: only the newest of them, as the remote may lack a long history.

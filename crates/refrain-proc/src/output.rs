@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_files::{Folder, OFlags, create, open, remove, split};
+use refrain_files::{Folder, IfThere, OFlags, create, open, remove, split};
 
 /// Receives an agent's output as it arrives, in chunks that are cut anywhere.
 pub trait Listener: Send + 'static {
@@ -162,10 +162,7 @@ struct Parts {
 impl Parts {
     /// The parts of the log at `path`; none if it is one file.
     fn of(path: &Utf8Path) -> io::Result<Option<Self>> {
-        let entries = match tail_of(path).read_dir_utf8() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            entries => entries?,
-        };
+        let Some(entries) = tail_of(path).read_dir_utf8().if_there()? else { return Ok(None) };
         let mut tail = Vec::new();
         for entry in entries {
             let entry = entry?;
@@ -221,10 +218,7 @@ pub fn excerpt_of(path: &Utf8Path) -> Utf8PathBuf {
 pub fn merge(path: &Utf8Path) -> io::Result<()> {
     let (folder, name) = split(path)?;
     let done = format!("{name}.merged");
-    let folder = match Folder::open(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        folder => folder?,
-    };
+    let Some(folder) = Folder::open(folder).if_there()? else { return Ok(()) };
     if let Some(parts) = Parts::of(path)? {
         let mut file = folder.file(name, OFlags::WRONLY | OFlags::CREATE)?;
         if file.metadata()?.nlink() > 1 {
@@ -330,22 +324,16 @@ fn pieces(path: &Utf8Path) -> io::Result<Vec<Piece>> {
         let Some(parts) = Parts::of(path)? else { break };
         let tail =
             parts.tail.iter().map(|part| whole(open(part, OFlags::RDONLY)?)).collect::<io::Result<Vec<_>>>();
-        let mut pieces = match tail {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            tail => tail?,
-        };
+        let Some(mut pieces) = tail.if_there()? else { continue };
         pieces.insert(0, Piece::Mark(Cursor::new(parts.mark())));
-        match open(path, OFlags::RDONLY) {
-            // It was deleted; the rest of the output still exists.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            file => pieces.insert(0, Piece::Kept(file?.take(parts.head))),
+        // If it was deleted, the rest of the output still exists.
+        if let Some(file) = open(path, OFlags::RDONLY).if_there()? {
+            pieces.insert(0, Piece::Kept(file.take(parts.head)));
         }
         return Ok(pieces);
     }
-    let log = match open(path, OFlags::RDONLY) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => open(&excerpt_of(path), OFlags::RDONLY),
-        log => log,
-    };
+    let log = open(path, OFlags::RDONLY).if_there()?;
+    let log = log.map_or_else(|| open(&excerpt_of(path), OFlags::RDONLY), Ok);
     Ok(vec![whole(log?)?])
 }
 

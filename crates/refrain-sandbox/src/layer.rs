@@ -6,10 +6,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use refrain_core::sandbox::CacheLayer;
+
 use crate::messages::complain;
 
 /// The largest layer that is kept when its process has ended: 10 GiB.
-const LARGEST: u64 = 10 << 30;
+pub(crate) const LARGEST: u64 = 10 << 30;
 /// Of the numbers of blocks that the system reports.
 const BLOCK: u64 = 512;
 
@@ -21,20 +23,30 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    pub(crate) fn open(folder: &Utf8Path) -> io::Result<Self> {
+    pub(crate) fn open(layer: &CacheLayer) -> io::Result<Self> {
+        let folder = &layer.folder;
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let lock = File::open(folder)?;
         lock.lock_shared()?;
-        Ok(Self { folder: folder.to_owned(), lock })
+        let beside = folder.parent().filter(|_| layer.is_alone).map(Utf8Path::read_dir_utf8);
+        for entry in beside.into_iter().flatten().flatten().flatten().filter(|it| it.path() != folder) {
+            // What is left of one that was not removed now, the next one removes.
+            let _ =
+                File::open(entry.path()).map(|lock| Self { folder: entry.path().to_owned(), lock }.close(0));
+        }
+        Ok(Self { folder: folder.clone(), lock })
     }
 
-    /// Removes it if it is too large, and no other sandbox uses it.
-    pub(crate) fn close(self) {
-        if self.lock.try_lock().is_ok() && make_removable(&self.folder) > LARGEST {
+    /// Removes it if it takes more than this, in bytes, and no other sandbox uses it.
+    pub(crate) fn close(self, most: u64) {
+        if self.lock.try_lock().is_ok() && make_removable(&self.folder) >= most {
             let removed = fs::remove_dir_all(&self.folder);
+            if most == 0 {
+                return;
+            }
             let end =
                 removed.map_or_else(|error| format!("it stays: {error}"), |()| "it is removed".to_owned());
-            complain(&format_args!("{} is larger than {} GiB; {end}", self.folder, LARGEST >> 30));
+            complain(&format_args!("{} is larger than {} GiB; {end}", self.folder, most >> 30));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::sandbox::Policy;
+use refrain_core::sandbox::{CacheLayer, Policy};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{
@@ -214,19 +214,23 @@ fn empty(mode: &str, size: Option<&str>) -> io::Result<OwnedFd> {
 }
 
 /// A cache of the user, with what the loop writes kept in a folder of the loop.
-fn layered(cache: &Utf8Path, layer: &Utf8Path) -> io::Result<OwnedFd> {
+fn layered(cache: &Utf8Path, layer: &CacheLayer) -> io::Result<OwnedFd> {
     let name: String = cache.as_str().chars().map(|c| if c == '/' { '+' } else { c }).collect();
-    let (upper, work) = (layer.join(&name).join("files"), layer.join(&name).join("work"));
+    let files = |folder: &Utf8Path| folder.join(&name).join("files");
+    let (upper, work) = (files(&layer.folder), layer.folder.join(&name).join("work"));
     for folder in [&upper, &work] {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     // The folder as it is now, whatever is put in its place meanwhile.
     let opened = open(cache)?;
-    let lower = format!("/proc/self/fd/{}", opened.as_raw_fd());
-    let places = [("lowerdir", lower.as_str()), ("upperdir", upper.as_str()), ("workdir", work.as_str())];
-    if places.iter().any(|(_, path)| path.contains([':', ',', '\\'])) {
+    let cache = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    let base = layer.base.as_deref().map(files).filter(|base| is_real_folder(base));
+    let paths = [Some(upper.as_str()), Some(work.as_str()), base.as_ref().map(|it| it.as_str())];
+    if paths.into_iter().flatten().any(|path| path.contains([':', ',', '\\'])) {
         return Err(Errno::INVAL.into());
     }
+    let lower = base.map_or_else(|| cache.clone(), |base| format!("{base}:{cache}"));
+    let places = [("lowerdir", lower.as_str()), ("upperdir", upper.as_str()), ("workdir", work.as_str())];
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (name, value) in places {
         fsconfig_set_string(&context, name, value)?;

@@ -18,7 +18,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::cgroup::Cgroup;
-use crate::layer::Layer;
+use crate::layer::{LARGEST, Layer};
 use crate::messages::{
     FromInit, HELPER_VERB, NO_SANDBOX, Plan, RecordFolders, Reply, complain, parent_socket,
 };
@@ -69,7 +69,7 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
     let folders = plan.records.clone();
     let (record, originals, placeholders) = protect(&policy, folders.as_ref())?;
     // Without a layer the caches are read-only.
-    let layer = policy.cache_layer.as_deref().and_then(|folder| Layer::open(folder).ok());
+    let layer = policy.cache_layer.as_ref().and_then(|layer| Layer::open(layer).ok());
     let end = match policy.mechanism {
         Mechanism::Namespaces => {
             let cgroup = cgroup(&policy)?;
@@ -88,7 +88,7 @@ fn run_plan(socket: &UnixStream) -> Result<u8, Refusal> {
     drop(placeholders);
     let restored = originals.restore().report();
     if let Some(layer) = layer {
-        layer.close();
+        layer.close(LARGEST);
     }
     if let (Err(_), Some(record)) = (&restored, record) {
         // No git and no program of the loop runs before that is done.

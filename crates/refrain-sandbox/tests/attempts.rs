@@ -150,7 +150,8 @@ fn matrix(dir: &Utf8Path) -> ExitCode {
         show: Vec::new(),
         agent_homes: Vec::new(),
         agent_caches: Vec::new(),
-        cache_layer: Some(home.join("layer")),
+        cache_layers: Some(home.join("layer")),
+        verification: None,
         temporary: Some(home.join("tmp/1")),
     };
     let (clone, worktree) = (places(&project, &project.join(".git")), places(&linked, &own));

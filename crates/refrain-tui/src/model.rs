@@ -214,7 +214,7 @@ impl Model {
             None => {
                 let (rows, top) = (self.places.rows.height.into(), self.list.top);
                 let shown = self.list.shown().into_iter().skip(top).take(rows);
-                shown.filter_map(seen).any(|seen| !seen.status.has_stopped())
+                shown.filter_map(seen).any(|seen| !seen.brief.has_stopped())
             }
         }
     }
@@ -252,7 +252,7 @@ impl Model {
     pub(crate) fn all_meant(&self) -> Vec<Key> {
         let is_marked = |seen: &&ListRow| {
             let mut marked = self.list.marked.iter();
-            marked.any(|(project, id)| *project == seen.project && id == seen.id.as_str())
+            marked.any(|(project, id)| *project == seen.brief.project && id == seen.brief.id.as_str())
         };
         let marked: Vec<_> = match self.opened.is_empty() {
             true => self.list.entries.iter().filter_map(seen).filter(is_marked).map(Key::of).collect(),
@@ -267,13 +267,13 @@ impl Model {
             .entries
             .iter()
             .filter_map(seen)
-            .find(|seen| seen.id == key.id && seen.project == key.project)
+            .find(|seen| seen.brief.id == key.id && seen.brief.project == key.project)
     }
 }
 
 impl Key {
     pub(crate) fn of(seen: &ListRow) -> Self {
-        Self { project: Arc::clone(&seen.project), id: seen.id.clone() }
+        Self { project: Arc::clone(&seen.brief.project), id: seen.brief.id.clone() }
     }
 }
 
@@ -287,7 +287,7 @@ pub(crate) fn seen(entry: &Entry) -> Option<&ListRow> {
 
 pub(crate) fn place(entry: &Entry) -> EntryKey {
     match entry {
-        Entry::Seen(seen) => (Arc::clone(&seen.project), seen.id.to_string()),
+        Entry::Seen(seen) => (Arc::clone(&seen.brief.project), seen.brief.id.to_string()),
         Entry::Damaged(name, _) => ("".into(), name.clone()),
     }
 }
@@ -344,7 +344,9 @@ impl List {
                 let mut has_moved = false;
                 for glimpse in changed {
                     let is_same = |entry: &&mut Entry| match entry {
-                        Entry::Seen(seen) => seen.id == glimpse.id && seen.project == glimpse.project,
+                        Entry::Seen(seen) => {
+                            seen.brief.id == glimpse.brief.id && seen.brief.project == glimpse.brief.project
+                        }
                         Entry::Damaged(..) => false,
                     };
                     if let Some(entry) = self.entries.iter_mut().find(is_same) {
@@ -365,10 +367,16 @@ impl List {
 fn text_of(entry: &Entry) -> String {
     match entry {
         Entry::Seen(seen) => {
-            let kind = if seen.kind == Kind::Plan { "plan" } else { "" };
+            let kind = if seen.brief.kind == Kind::Plan { "plan" } else { "" };
             let said = seen.said.as_deref().unwrap_or_default();
-            format!("{} {} {} {kind} {} {said}", seen.id, seen.status.as_str(), seen.project, seen.reason)
-                .to_lowercase()
+            format!(
+                "{} {} {} {kind} {} {said}",
+                seen.brief.id,
+                seen.brief.status.as_str(),
+                seen.brief.project,
+                seen.brief.reason
+            )
+            .to_lowercase()
         }
         Entry::Damaged(name, why) => format!("{name} damaged {why}").to_lowercase(),
     }

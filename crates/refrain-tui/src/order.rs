@@ -47,7 +47,7 @@ impl Order {
             (Entry::Damaged(..), Entry::Seen(_)) => return Ordering::Greater,
             (Entry::Damaged(..), Entry::Damaged(..)) => return Ordering::Equal,
         };
-        let touched = || other.updated_at.cmp(&one.updated_at);
+        let touched = || other.brief.updated_at.cmp(&one.brief.updated_at);
         let need = || {
             let [(group, at), (of, than)] = [one, other].map(|it| place_by_need(it));
             group.cmp(&of).then_with(|| than.cmp(&at))
@@ -56,26 +56,26 @@ impl Order {
             Self::Need => need(),
             Self::Touched => touched(),
             Self::Cost => {
-                let cost = |it: &ListRow| it.cost_usd.unwrap_or(-1.0);
+                let cost = |it: &ListRow| it.facts.usage.cost_usd.unwrap_or(-1.0);
                 cost(other).total_cmp(&cost(one)).then_with(touched)
             }
-            Self::Name => one.id.as_str().cmp(other.id.as_str()),
-            Self::Project => one.project.cmp(&other.project).then_with(need),
+            Self::Name => one.brief.id.as_str().cmp(other.brief.id.as_str()),
+            Self::Project => one.brief.project.cmp(&other.brief.project).then_with(need),
         }
     }
 }
 
 /// Whether it needs you, runs, or what it came to.
 pub(crate) fn group_of(seen: &ListRow) -> Group {
-    Group::of(seen.status, seen.verified, seen.waits_for.as_deref() == Some("answer"))
+    Group::of(seen.brief.status, seen.brief.verified, seen.facts.waits_for.as_deref() == Some("answer"))
 }
 
 /// The group of a loop by what has to happen with it, and the time that decides within it: a running loop keeps its
 /// place.
 fn place_by_need(seen: &ListRow) -> (u8, Timestamp) {
     match group_of(seen) {
-        Group::NeedsYou => (0, seen.updated_at),
-        Group::Running => (1, seen.started_at),
-        Group::Verified | Group::Unverified | Group::Stopped => (2, seen.updated_at),
+        Group::NeedsYou => (0, seen.brief.updated_at),
+        Group::Running => (1, seen.facts.started_at),
+        Group::Verified | Group::Unverified | Group::Stopped => (2, seen.brief.updated_at),
     }
 }

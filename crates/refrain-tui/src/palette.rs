@@ -38,7 +38,7 @@ pub(crate) fn entries(model: &Model, text: &str) -> Vec<PaletteEntry> {
     let has = |name: &str| words.iter().all(|word| name.contains(word.as_str()));
     let commands = COMMANDS.into_iter().filter(|(name, _)| has(name));
     let commands = commands.map(|(name, key)| PaletteEntry::Command(name, key));
-    let loops = model.list.entries.iter().filter_map(seen).filter(|seen| has(seen.id.as_str()));
-    let loops = loops.map(|seen| PaletteEntry::Open(Key::of(seen), seen.kind == Kind::Plan));
+    let loops = model.list.entries.iter().filter_map(seen).filter(|seen| has(seen.brief.id.as_str()));
+    let loops = loops.map(|seen| PaletteEntry::Open(Key::of(seen), seen.brief.kind == Kind::Plan));
     commands.chain(loops).take(MOST).collect()
 }

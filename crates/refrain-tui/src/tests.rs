@@ -13,7 +13,9 @@ use refrain_core::spec::{AgentKind, Millis};
 use refrain_core::view::plan::{CurrentTask, PlanStatus, PlanUsage, TaskView, TaskWord, WaveView, WaveWord};
 use refrain_core::view::{self, Alive, Kind, StatusWord};
 use refrain_core::{AttemptId, LoopId, LoopState, Record};
-use refrain_engine::{Entry, FollowEvent, ListRow, LiveListChange, Service};
+use refrain_engine::{
+    Brief, Entry, Facts, FollowEvent, GateFact, ListRow, LiveListChange, Service, TotalUsage,
+};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -79,49 +81,62 @@ fn at(seconds: i64) -> Timestamp {
 const ART: Art = Art { colour: true, blocks: true, light: false };
 
 fn glimpse(id: &str, status: StatusWord, iteration: u32) -> ListRow {
+    let gate = |name: &str, passed| GateFact { name: name.into(), hard: true, passed };
     ListRow {
-        id: id.parse().unwrap(),
-        project: "/home/you/parser".into(),
-        kind: Kind::Process,
-        status,
-        verified: None,
-        iteration,
-        max_iterations: Some(20),
-        started_at: at(-754),
-        updated_at: at(-i64::from(iteration)),
-        // A running loop has worked since its last event, too.
-        active: Some(Millis(match status {
-            StatusWord::Running => 1000 * (754 - u64::from(iteration)),
-            _ => 694_000,
-        })),
-        cost_usd: Some(0.42),
-        cost_at_least: false,
-        gates: vec![("test".into(), true), ("lint".into(), false)],
+        brief: Brief {
+            id: id.parse().unwrap(),
+            kind: Kind::Process,
+            plan: None,
+            status,
+            verified: None,
+            iteration,
+            max_iterations: Some(20),
+            updated_at: at(-i64::from(iteration)),
+            project: "/home/you/parser".into(),
+            reason: format!("it is {}", status.as_str()),
+            object: None,
+            iterations: Vec::new(),
+            copy: None,
+            stamp: None,
+        },
+        facts: Facts {
+            started_at: at(-754),
+            // A running loop has worked since its last event, too.
+            active_ms: Some(Millis(match status {
+                StatusWord::Running => 1000 * (754 - u64::from(iteration)),
+                _ => 694_000,
+            })),
+            usage: usage(json!({"cost_usd": 0.42})),
+            gates: vec![gate("test", true), gate("lint", false)],
+            ..Facts::default()
+        },
         said: Some("Now the parser reads dates; two tests are left".into()),
-        reason: format!("it is {}", status.as_str()),
-        needs: None,
-        waits_for: None,
     }
 }
 
+fn usage(fields: Value) -> TotalUsage {
+    serde_json::from_value(fields).unwrap()
+}
+
+fn plan_row(id: &str, iteration: u32) -> ListRow {
+    let mut row = glimpse(id, StatusWord::Running, iteration);
+    row.brief.kind = Kind::Plan;
+    row
+}
+
 fn entries() -> Vec<Entry> {
-    let blocked = ListRow {
-        cost_at_least: true,
-        reason: "the agent is not logged in".into(),
-        needs: Some("claude /login, then refrain resume add-an-api".into()),
-        waits_for: Some("login".into()),
-        max_iterations: None,
-        cost_usd: None,
-        gates: Vec::new(),
-        ..glimpse("add-an-api", StatusWord::Blocked, 2)
-    };
-    let plan = ListRow { kind: Kind::Plan, ..glimpse("v2-7f3a", StatusWord::Running, 11) };
-    let hostile = ListRow {
-        said: Some("\u{1b}[2J\u{1b}]0;owned\u{7}日本語\u{202e} all\nover".into()),
-        started_at: at(-20),
-        active: Some(Millis(20_000)),
-        ..glimpse("hostile", StatusWord::Waiting, 20)
-    };
+    let mut blocked = glimpse("add-an-api", StatusWord::Blocked, 2);
+    blocked.brief.reason = "the agent is not logged in".into();
+    blocked.brief.max_iterations = None;
+    blocked.facts.needs = Some("claude /login, then refrain resume add-an-api".into());
+    blocked.facts.usage = usage(json!({"cost_at_least": true}));
+    blocked.facts.waits_for = Some("login".into());
+    blocked.facts.gates = Vec::new();
+    let plan = plan_row("v2-7f3a", 11);
+    let mut hostile = glimpse("hostile", StatusWord::Waiting, 20);
+    hostile.said = Some("\u{1b}[2J\u{1b}]0;owned\u{7}日本語\u{202e} all\nover".into());
+    hostile.facts.started_at = at(-20);
+    hostile.facts.active_ms = Some(Millis(20_000));
     [glimpse("mend-the-parser-of-all-dates", StatusWord::Running, 3), plan, hostile, blocked]
         .into_iter()
         .chain([glimpse("done", StatusWord::Completed, 7), glimpse("old", StatusWord::Cancelled, 9)])
@@ -364,7 +379,7 @@ fn plan() -> PlanStatus {
 
 fn opened_plan(art: Art) -> Model {
     let mut model = model(art);
-    let seen = ListRow { kind: Kind::Plan, ..glimpse("x", StatusWord::Running, 4) };
+    let seen = plan_row("x", 4);
     update(&mut model, Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(seen))])));
     assert_eq!(press(&mut model, "\n"), [Effect::Watch(Some((key("x"), true)))]);
     update(&mut model, Message::Plan(key("x"), Box::new(plan())));
@@ -485,7 +500,8 @@ fn the_keys_shown_apply_to_what_the_cursor_is_on(
     #[case] omitted: &[&str],
 ) {
     let mut model = model(ART);
-    let row = ListRow { kind, ..glimpse("x", status, 4) };
+    let mut row = glimpse("x", status, 4);
+    row.brief.kind = kind;
     update(&mut model, Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(row))])));
     let screen = screen(&mut model, 200, 24);
     let keys = screen.lines().last().unwrap();
@@ -569,16 +585,14 @@ fn the_cursor_stays_on_its_loop_whatever_comes_and_goes() {
     drawn(&mut model, 80, 24);
     press(&mut model, "jjj");
     assert_eq!(model.meant(), Some(key("v2-7f3a")));
-    let new = Entry::Seen(Box::new(ListRow {
-        started_at: at(0),
-        active: Some(Millis(0)),
-        ..glimpse("new", StatusWord::Running, 1)
-    }));
+    let mut new = glimpse("new", StatusWord::Running, 1);
+    (new.facts.started_at, new.facts.active_ms) = (at(0), Some(Millis(0)));
+    let new = Entry::Seen(Box::new(new));
     update(&mut model, Message::News(LiveListChange::All(entries().into_iter().chain([new]).collect())));
     assert_eq!((model.meant(), model.list.at()), (Some(key("v2-7f3a")), 4));
     let done = glimpse("v2-7f3a", StatusWord::Completed, 3);
     update(&mut model, Message::News(LiveListChange::Some(vec![done])));
-    assert_eq!(model.glimpse(&key("v2-7f3a")).unwrap().status, StatusWord::Completed);
+    assert_eq!(model.glimpse(&key("v2-7f3a")).unwrap().brief.status, StatusWord::Completed);
     update(&mut model, Message::News(LiveListChange::Some(vec![glimpse("hostile", StatusWord::Blocked, 1)])));
     let first: Vec<_> =
         model.list.shown().into_iter().take(2).map(|entry| crate::model::place(entry).1).collect();
@@ -637,7 +651,8 @@ fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
     assert_eq!(press(&mut model, "y"), [Effect::Act(key("job"), Act::Approve { tree: Some("1111".into()) })]);
     // Nothing of it is shown in the list.
     let mut model = self::model(ART);
-    let waiting = ListRow { waits_for: Some("approval".into()), ..glimpse("job", StatusWord::Blocked, 3) };
+    let mut waiting = glimpse("job", StatusWord::Blocked, 3);
+    waiting.facts.waits_for = Some("approval".into());
     update(&mut model, Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(waiting))])));
     assert!(screen(&mut model, 80, 24).contains("needs approval"));
     assert_eq!(press(&mut model, "a"), [Effect::Watch(Some((key("job"), false)))]);
@@ -707,7 +722,9 @@ fn a_continued_loop_is_followed_again() {
     };
     update(&mut model, Message::Told(Box::new(told)));
     let news = |status, updated_at| {
-        Message::News(LiveListChange::Some(vec![ListRow { updated_at, ..glimpse("job", status, 3) }]))
+        let mut row = glimpse("job", status, 3);
+        row.brief.updated_at = updated_at;
+        Message::News(LiveListChange::Some(vec![row]))
     };
     let then = state().updated_at;
     update(&mut model, news(StatusWord::Paused, then));

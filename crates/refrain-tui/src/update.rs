@@ -88,7 +88,7 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
 fn show_beside(model: &mut Model) -> Option<Effect> {
     let entry =
         model.list.current().and_then(seen).filter(|_| model.opened.is_empty() && model.places.beside);
-    let wanted = entry.map(|seen| (Key::of(seen), seen.kind == Kind::Plan));
+    let wanted = entry.map(|seen| (Key::of(seen), seen.brief.kind == Kind::Plan));
     let shown = model.beside.as_ref().map(OpenView::key);
     if shown == wanted.as_ref().map(|(key, _)| key) {
         return None;
@@ -195,7 +195,8 @@ fn again(model: &mut Model) -> Vec<Effect> {
         OpenView::Log(_) => return Vec::new(),
     };
     // It may have stopped again by now.
-    let went_on = model.glimpse(&key).is_some_and(|seen| told.is_none_or(|told| seen.updated_at > told));
+    let went_on =
+        model.glimpse(&key).is_some_and(|seen| told.is_none_or(|told| seen.brief.updated_at > told));
     if !(is_over && went_on) {
         return Vec::new();
     }
@@ -303,16 +304,16 @@ fn meet_need(model: &mut Model) -> Vec<Effect> {
     let row = model.glimpse(&key);
     let is_plan = match model.opened.last() {
         Some(opened) => opened.is_plan(),
-        None => row.is_some_and(|row| row.kind == Kind::Plan),
+        None => row.is_some_and(|row| row.brief.kind == Kind::Plan),
     };
     if is_plan {
         let why = format!("plan {} asks nothing; s sends a text to its agents, r resumes it", key.id);
         model.said = Some((why, true));
         return Vec::new();
     }
-    let waits_in_list = row.is_some_and(|row| row.waits_for.as_deref() == Some("approval"));
+    let waits_in_list = row.is_some_and(|row| row.facts.waits_for.as_deref() == Some("approval"));
     // The list has no questions: of a loop that runs, its own view says whether it asks.
-    let answers_in_list = row.is_none_or(|row| row.status.takes_answer());
+    let answers_in_list = row.is_none_or(|row| row.brief.status.takes_answer());
     let takes_answer = match model.opened.last() {
         // The user must see what they approve: the loop is opened, and asked about once its status is there.
         None if waits_in_list => {
@@ -398,7 +399,7 @@ fn search(model: &mut Model, text: &str) {
 fn open(model: &mut Model) -> Vec<Effect> {
     let (key, is_plan) = match model.opened.last() {
         None => match model.list.current().and_then(seen) {
-            Some(seen) => (Key::of(seen), seen.kind == Kind::Plan),
+            Some(seen) => (Key::of(seen), seen.brief.kind == Kind::Plan),
             None => return Vec::new(),
         },
         Some(OpenView::Plan(one)) => {
@@ -437,7 +438,7 @@ fn open_log(model: &mut Model) -> Vec<Effect> {
 /// Opens a text of the loop that is meant; a plan, and a text that is open, have none.
 fn read(model: &mut Model, what: LoopText) -> Vec<Effect> {
     let is_loop = match model.opened.last() {
-        None => model.list.current().and_then(seen).is_some_and(|seen| seen.kind != Kind::Plan),
+        None => model.list.current().and_then(seen).is_some_and(|seen| seen.brief.kind != Kind::Plan),
         Some(OpenView::Loop(_)) => true,
         Some(OpenView::Plan(_) | OpenView::Log(_)) => false,
     };

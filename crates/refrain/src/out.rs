@@ -11,7 +11,7 @@ use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
 use refrain_core::text::{printable, visible};
 use refrain_core::view::to_continue;
-use refrain_engine::SlowRunner;
+use refrain_engine::{SlowRunner, chain, write_atomic};
 use serde::Serialize;
 
 use crate::render::phrase;
@@ -178,7 +178,7 @@ pub(crate) fn print_whole(text: &str) -> Result<(), RequestError> {
 
 /// Writes a text, without colour, to a file that the person named with an option. Replaces only what
 /// `is_own` takes for the text of an earlier call.
-#[expect(clippy::disallowed_methods, reason = "a file that can be made again needs no crash promise")]
+#[expect(clippy::disallowed_methods, reason = "what is no file needs no crash promise")]
 pub(crate) fn write_file(
     dir: &Utf8Path,
     (option, file): (&str, &Utf8Path),
@@ -191,7 +191,12 @@ pub(crate) fn write_file(
         return Err(RequestError::new(Code::Refused, error).hint("name a file that is not there yet"));
     }
     let text = anstream::adapter::strip_str(text).to_string();
-    std::fs::write(path, text).map_err(|error| {
+    // A link of an agent would lead elsewhere: it is replaced. What is no file, such as /dev/stdout, is written as it is.
+    let written = match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => std::fs::write(path, text).map_err(|error| error.to_string()),
+        Ok(_) | Err(_) => write_atomic(path, text.as_bytes()).map_err(|error| chain(&error)),
+    };
+    written.map_err(|error| {
         RequestError::new(Code::Failed, format!("{path} cannot be written: {error}"))
             .hint("name a file in a folder that you may write to")
     })

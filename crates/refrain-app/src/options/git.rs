@@ -1,10 +1,11 @@
 //! The options of `start` that say what a loop does with git.
 
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use refrain_core::git::{Checkout, CommitWhen, GitSpec, Template, Workflow, largest_file};
 use refrain_engine::config::keys::Git;
 
 use super::heading;
+use super::kinds::words;
 use crate::error::RequestError;
 
 // What the loop does with git.
@@ -12,8 +13,8 @@ use crate::error::RequestError;
 #[command(next_help_heading = heading::PLACE)]
 pub struct GitArgs {
     /// What to do with its changes after each iteration [default: none]
-    #[arg(long, value_enum, value_name = "WORKFLOW")]
-    pub git_workflow: Option<Flow>,
+    #[arg(long, value_name = "WORKFLOW", value_parser = workflow())]
+    pub git_workflow: Option<Workflow>,
     /// The same as --git-workflow commit
     #[arg(long, visible_alias = "commit-only", conflicts_with = "git_workflow")]
     pub auto_commit: bool,
@@ -28,8 +29,8 @@ pub struct GitArgs {
     #[arg(long, value_name = "TEMPLATE")]
     pub commit_template: Option<Template>,
     /// Which iterations are committed if there are required gates; `each` commits on the loop's own branch [default: verified]
-    #[arg(long, value_enum, value_name = "WHEN", hide_possible_values = true)]
-    pub commit_when: Option<Commits>,
+    #[arg(long, value_name = "WHEN", value_parser = commits(), hide_possible_values = true)]
+    pub commit_when: Option<CommitWhen>,
     /// Work on a new branch, from what is checked out
     #[arg(long)]
     pub create_branch: bool,
@@ -53,47 +54,29 @@ pub struct GitArgs {
     pub share_worktree: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Commits {
-    /// Those whose work the gates verified
-    Verified,
-    /// Each
-    Each,
+fn commits() -> impl TypedValueParser<Value = CommitWhen> {
+    words([
+        ("verified", "Those whose work the gates verified", CommitWhen::Verified),
+        ("each", "Each", CommitWhen::Each),
+    ])
 }
 
-impl From<Commits> for CommitWhen {
-    fn from(commits: Commits) -> Self {
-        match commits {
-            Commits::Verified => Self::Verified,
-            Commits::Each => Self::Each,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Flow {
-    /// Nothing
-    None,
-    /// A commit of what it changed; never of what was changed before it, secrets, or large files
-    Commit,
-    /// The same, and each is pushed; nothing is ever forced
-    Push,
-    /// The same, on a branch of its own with a pull request; a draft until verified, and its checks must pass too
-    Pr,
-    /// The same, and merged when the checks of its last commit are green
-    PrMerge,
-}
-
-impl From<Flow> for Workflow {
-    fn from(flow: Flow) -> Self {
-        match flow {
-            Flow::None => Self::None,
-            Flow::Commit => Self::Commit,
-            Flow::Push => Self::Push,
-            Flow::Pr => Self::Pr,
-            Flow::PrMerge => Self::PrMerge,
-        }
-    }
+fn workflow() -> impl TypedValueParser<Value = Workflow> {
+    words([
+        ("none", "Nothing", Workflow::None),
+        (
+            "commit",
+            "A commit of what it changed; never of what was changed before it, secrets, or large files",
+            Workflow::Commit,
+        ),
+        ("push", "The same, and each is pushed; nothing is ever forced", Workflow::Push),
+        (
+            "pr",
+            "The same, on a branch of its own with a pull request; a draft until verified, and its checks must pass too",
+            Workflow::Pr,
+        ),
+        ("pr-merge", "The same, and merged when the checks of its last commit are green", Workflow::PrMerge),
+    ])
 }
 
 impl GitArgs {
@@ -101,7 +84,7 @@ impl GitArgs {
     /// worktree are filled in at its start.
     pub fn spec(&self, config: &Git, is_shared: bool) -> Result<GitSpec, RequestError> {
         let workflow = match self.git_workflow {
-            Some(flow) => flow.into(),
+            Some(workflow) => workflow,
             None if self.auto_commit => Workflow::Commit,
             None if self.open_pr => Workflow::Pr,
             None if self.pr_and_merge => Workflow::PrMerge,
@@ -126,10 +109,7 @@ impl GitArgs {
             (false, true) => Checkout::Branch(branch),
             (false, false) => Checkout::AsIs,
         };
-        let commit_when = match self.commit_when {
-            Some(when) => when.into(),
-            None => config.commit_when.unwrap_or_default(),
-        };
+        let commit_when = self.commit_when.or(config.commit_when).unwrap_or_default();
         // Unverified commits stay here, on a branch that is the loop's.
         if commit_when == CommitWhen::Each && (checkout == Checkout::AsIs || workflow != Workflow::Commit) {
             let error = "--commit-when each needs --git-workflow commit and a branch of the loop's own";

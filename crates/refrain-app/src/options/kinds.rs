@@ -1,9 +1,9 @@
-//! The words that options of `start` choose from. Each has a comment, which is its help, and a value of the core.
+//! The words that options choose from. Each has a help, and is a value of the core.
 
 use std::ffi::OsStr;
 
-use clap::builder::{NonEmptyStringValueParser, PossibleValue, TypedValueParser};
-use clap::{Arg, Command, ValueEnum};
+use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Command};
 use refrain_core::promise::MatchMode;
 use refrain_core::spec::{OutputFormat, Permissions, PromptMode};
 use refrain_engine::config::keys::Switch;
@@ -20,128 +20,83 @@ impl TypedValueParser for AgentName {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(Kind::value_variants().iter().filter_map(ValueEnum::to_possible_value)))
+        let adapters = [
+            ("generic", "Any command; its message is all of its standard output"),
+            ("claude", "Claude Code"),
+            ("codex", "Codex"),
+            ("opencode", "OpenCode"),
+            ("gemini", "Gemini CLI"),
+            ("acp", "A program that speaks the Agent Client Protocol"),
+        ];
+        Some(Box::new(adapters.into_iter().map(|(name, help)| PossibleValue::new(name).help(help))))
     }
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kind {
-    /// Any command; its message is all of its standard output
-    Generic,
-    /// Claude Code
-    Claude,
-    /// Codex
-    Codex,
-    /// OpenCode
-    Opencode,
-    /// Gemini CLI
-    Gemini,
-    /// A program that speaks the Agent Client Protocol
-    Acp,
+/// Parses one of these words, each with its help and its value.
+pub fn words<T, const N: usize>(
+    words: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T>
+where
+    T: Clone + Send + Sync + 'static,
+{
+    let possible = words.each_ref().map(|(word, help, _)| PossibleValue::new(*word).help(*help));
+    PossibleValuesParser::new(possible).try_map(move |said| {
+        let found = words.iter().find(|(word, ..)| *word == said);
+        found.map(|(.., value)| value.clone()).ok_or("there is no such word")
+    })
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum May {
-    /// Edit and run commands in the worktree, confined as the agent itself can
-    Auto,
-    /// Everything: the agent's own flag that bypasses all questions
-    Full,
-    /// What it is configured to: nothing is added
-    Agent,
+pub fn permissions() -> impl TypedValueParser<Value = Permissions> {
+    words([
+        (
+            "auto",
+            "Edit and run commands in the worktree, confined as the agent itself can",
+            Permissions::Auto,
+        ),
+        ("full", "Everything: the agent's own flag that bypasses all questions", Permissions::Full),
+        ("agent", "What it is configured to: nothing is added", Permissions::Agent),
+    ])
 }
 
-impl From<May> for Permissions {
-    fn from(may: May) -> Self {
-        match may {
-            May::Auto => Self::Auto,
-            May::Full => Self::Full,
-            May::Agent => Self::Agent,
-        }
-    }
+pub fn prompt_mode() -> impl TypedValueParser<Value = PromptMode> {
+    words([
+        ("auto", "The last argument, or stdin for a prompt that is too long for one", PromptMode::Auto),
+        ("arg", "The last argument", PromptMode::Arg),
+        ("stdin", "Standard input", PromptMode::Stdin),
+        ("env", "The variable PROMPT", PromptMode::Env),
+        ("file", "The path of a file, as the last argument", PromptMode::File),
+    ])
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Mode {
-    /// The last argument, or stdin for a prompt that is too long for one
-    Auto,
-    /// The last argument
-    Arg,
-    /// Standard input
-    Stdin,
-    /// The variable PROMPT
-    Env,
-    /// The path of a file, as the last argument
-    File,
+pub fn output_format() -> impl TypedValueParser<Value = OutputFormat> {
+    words([
+        (
+            "auto",
+            "What the adapter expects: text of commands, their stream of known agents",
+            OutputFormat::Auto,
+        ),
+        ("text", "A message", OutputFormat::Text),
+        (
+            "json",
+            "One JSON document that holds the message as result, response, text or message",
+            OutputFormat::Json,
+        ),
+        ("stream-json", "A stream of JSON events, as Claude Code prints it", OutputFormat::StreamJson),
+    ])
 }
 
-impl From<Mode> for PromptMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Auto => Self::Auto,
-            Mode::Arg => Self::Arg,
-            Mode::Stdin => Self::Stdin,
-            Mode::Env => Self::Env,
-            Mode::File => Self::File,
-        }
-    }
+pub fn memory() -> impl TypedValueParser<Value = Switch> {
+    words([("on", "Use and add them", Switch::On), ("off", "Do neither", Switch::Off)])
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Format {
-    /// What the adapter expects: text of commands, their stream of known agents
-    Auto,
-    /// A message
-    Text,
-    /// One JSON document that holds the message as result, response, text or message
-    Json,
-    /// A stream of JSON events, as Claude Code prints it
-    StreamJson,
-}
-
-impl From<Format> for OutputFormat {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Auto => Self::Auto,
-            Format::Text => Self::Text,
-            Format::Json => Self::Json,
-            Format::StreamJson => Self::StreamJson,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnOff {
-    /// Use and add them
-    On,
-    /// Do neither
-    Off,
-}
-
-impl From<Switch> for OnOff {
-    fn from(switch: Switch) -> Self {
-        match switch {
-            Switch::On => Self::On,
-            Switch::Off => Self::Off,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Match {
-    /// Its tag alone on a line; with a required gate also at the end of the last line
-    Tag,
-    /// Its tag in the same way, or the bare words as the last line
-    Plain,
-    /// Anywhere
-    Substring,
-}
-
-impl From<Match> for MatchMode {
-    fn from(mode: Match) -> Self {
-        match mode {
-            Match::Tag => Self::Tag,
-            Match::Plain => Self::Plain,
-            Match::Substring => Self::Substring,
-        }
-    }
+pub fn promise_match() -> impl TypedValueParser<Value = MatchMode> {
+    words([
+        (
+            "tag",
+            "Its tag alone on a line; with a required gate also at the end of the last line",
+            MatchMode::Tag,
+        ),
+        ("plain", "Its tag in the same way, or the bare words as the last line", MatchMode::Plain),
+        ("substring", "Anywhere", MatchMode::Substring),
+    ])
 }

@@ -2,13 +2,14 @@
 
 use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
-use refrain_core::promise::PromiseText;
-use refrain_core::spec::Millis;
+use refrain_core::promise::{MatchMode, PromiseText};
+use refrain_core::spec::{Millis, OutputFormat, Permissions, PromptMode};
 use refrain_core::values::Limit;
 use refrain_engine::config::Command;
+use refrain_engine::config::keys::Switch;
 
 use super::gates::GateArgs;
-use super::kinds::{AgentName, Format, Match, May, Mode, OnOff};
+use super::kinds::{self, AgentName};
 use super::review::ReviewArgs;
 use super::sandbox::SandboxArgs;
 use super::stuck::StuckArgs;
@@ -64,8 +65,8 @@ pub struct PromiseArgs {
     #[arg(help_heading = heading::DONE, long, conflicts_with_all = ["completion_promise", "promise_match"])]
     pub no_promise: bool,
     /// How the promise is matched [default: tag for known agents, plain for commands]
-    #[arg(help_heading = heading::DONE, long, value_enum, value_name = "MODE")]
-    pub promise_match: Option<Match>,
+    #[arg(help_heading = heading::DONE, long, value_name = "MODE", value_parser = kinds::promise_match())]
+    pub promise_match: Option<MatchMode>,
 }
 
 // Who works, and how.
@@ -87,17 +88,17 @@ pub struct WorkArgs {
     #[arg(help_heading = heading::RUN, long)]
     pub clean_env: bool,
     /// How the prompt reaches it [default: auto]
-    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "MODE")]
-    pub prompt_mode: Option<Mode>,
+    #[arg(help_heading = heading::RUN, long, value_name = "MODE", value_parser = kinds::prompt_mode())]
+    pub prompt_mode: Option<PromptMode>,
     /// The format of its standard output [default: auto]
-    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "FORMAT")]
-    pub output_format: Option<Format>,
+    #[arg(help_heading = heading::RUN, long, value_name = "FORMAT", value_parser = kinds::output_format())]
+    pub output_format: Option<OutputFormat>,
     /// Which model it uses [default: its own choice]
     #[arg(help_heading = heading::RUN, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub model: Option<String>,
     /// What it may do without asking [default: auto]
-    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHAT")]
-    pub permissions: Option<May>,
+    #[arg(help_heading = heading::RUN, long, value_name = "WHAT", value_parser = kinds::permissions())]
+    pub permissions: Option<Permissions>,
     /// How long it may take, without pauses and waits: seconds, or like 90s, 5m, 1h30m
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     pub max_duration: Option<Limit<Millis>>,
@@ -137,8 +138,8 @@ pub struct WorkArgs {
     #[command(flatten)]
     pub stuck: StuckArgs,
     /// Whether the loop uses and adds memories [default: on for known agents, off for commands]
-    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHETHER")]
-    pub memory: Option<OnOff>,
+    #[arg(help_heading = heading::RUN, long, value_name = "WHETHER", value_parser = kinds::memory())]
+    pub memory: Option<Switch>,
     /// Give it your prompt alone, in every iteration
     #[arg(help_heading = heading::RUN, long)]
     pub no_iteration_context: bool,

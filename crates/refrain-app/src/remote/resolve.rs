@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use refrain_core::agent::Usd;
+use refrain_core::git::Workflow;
 use refrain_core::spec::{AgentKind, Millis};
 use refrain_core::values::{self, Limit};
 use refrain_engine::config::{Command, Settings};
@@ -12,7 +13,7 @@ use super::{PlanRun, Start};
 use crate::error::Message;
 use crate::options::begin::BeginArgs;
 use crate::options::gates::GateArgs;
-use crate::options::git::{Flow, GitArgs};
+use crate::options::git::GitArgs;
 use crate::options::review::ReviewArgs;
 use crate::options::sandbox::SandboxArgs;
 use crate::options::work::{TaskArgs, WorkArgs};
@@ -75,7 +76,7 @@ impl Start {
     }
 
     fn git(&self) -> Result<GitArgs, RequestError> {
-        let commits = GitArgs { git_workflow: Some(Flow::Commit), ..GitArgs::default() };
+        let commits = GitArgs { git_workflow: Some(Workflow::Commit), ..GitArgs::default() };
         match self.place.as_deref() {
             None | Some("folder") => Ok(GitArgs::default()),
             Some("worktree") => Ok(GitArgs { worktree: true, ..commits }),

@@ -5,7 +5,9 @@ use refrain_core::gate::{Check, GateSpec};
 use refrain_core::git::path_names;
 use refrain_core::spec::{AgentKind, PromptMode};
 use refrain_core::view::StatusWord;
-use refrain_engine::{GateNotice, MergeOptions, MergeRefusal, MergedBranch, Service, UnverifiedCause};
+use refrain_engine::{
+    GateNotice, MergeOptions, MergeRefusal, MergedBranch, Service, UnverifiedCause, works_in,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -143,14 +145,9 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
         }
         MergeRefusal::CheckedOut(branch) => error(format!("branch {branch} of {id} is checked out here"))
             .hint("git switch BRANCH, then merge again: the work goes into the branch that is checked out"),
-        MergeRefusal::Used { folder, by } => error(format!(
-            "{} in {folder}, and would take the merged commits for part of its work",
-            match by.as_slice() {
-                [] => "another loop works".to_owned(),
-                by => format!("{} works", by.join(", ")),
-            }
-        ))
-        .hint(format!("wait until it has stopped, or refrain -C FOLDER merge {id} from another worktree")),
+        MergeRefusal::Used { folder, by } => error(works_in(&by, &folder)).hint(format!(
+            "wait until it has stopped, or refrain -C FOLDER merge {id} from another worktree"
+        )),
         MergeRefusal::AwaitsApproval => {
             let has_branch = service.state(id).is_ok_and(|state| state.spec.git.new_branch().is_some());
             let then =

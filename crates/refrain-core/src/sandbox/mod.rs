@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use environment::{BASIC_VARIABLES, PROXY_PORT, passes, proxy_variables, temporary_variables};
 pub use host::{Host, HostError, agent_hosts};
-pub use policy::{GitFolders, Places, Policy, Role, hidden_below, hidden_repository, policy};
+pub use policy::{CacheLayer, GitFolders, Places, Policy, Role, hidden_below, hidden_repository, policy};
 pub use registries::{PackageTool, hosts, project_files, registries_of};
 pub use request::{ProxyDecision, RefusedHost, Request, answer, is_of_own_network, is_public};
 

@@ -30,16 +30,6 @@ pub enum Role {
     Git,
 }
 
-impl Role {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Agent(_) => "agent",
-            Self::Gate => "gate",
-            Self::Git => "git",
-        }
-    }
-}
-
 /// The folder for temporary files that holds the repository, if that is hidden with it: no program in a sandbox sees the
 /// machine's own, and only namespaces can show a part of it.
 #[must_use]
@@ -54,8 +44,8 @@ pub struct Places {
     pub home: Utf8PathBuf,
     /// The folder that the process works in, if it is a checkout of its own that is not `worktree`.
     pub checkout: Option<Utf8PathBuf>,
-    /// Its git folder, if it is a linked worktree of the project: what Refrain's git checks out for a task of a plan.
-    pub checkout_git: Option<Utf8PathBuf>,
+    /// Its git folders, if it is a linked worktree of the project: what Refrain's git checks out for a task of a plan.
+    pub checkout_git: Option<GitFolders>,
     pub worktree: Utf8PathBuf,
     /// None outside of a repository.
     pub git: Option<GitFolders>,
@@ -72,7 +62,9 @@ pub struct Places {
     /// Agents' caches that the environment names.
     pub agent_caches: Vec<(AgentKind, Utf8PathBuf)>,
     /// The folder of the loop that keeps what it writes into caches.
-    pub cache_layer: Option<Utf8PathBuf>,
+    pub cache_layers: Option<Utf8PathBuf>,
+    /// The name of the verification that the process is a part of, if nothing of another one may have an effect on it.
+    pub verification: Option<String>,
     /// A folder for temporary files, where the process has no `/tmp` of its own.
     pub temporary: Option<Utf8PathBuf>,
 }
@@ -83,6 +75,35 @@ pub struct GitFolders {
     pub own: Utf8PathBuf,
     /// The one that all worktrees share; the same as `own` in a plain clone.
     pub common: Utf8PathBuf,
+}
+
+/// Where what a process writes into caches of the user is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheLayer {
+    pub folder: Utf8PathBuf,
+    /// The layer of another process below it.
+    pub base: Option<Utf8PathBuf>,
+    /// Whether all others beside it are removed, as far as no process uses them.
+    pub is_alone: bool,
+}
+
+impl CacheLayer {
+    /// What an agent writes into a cache, no gate and no other agent runs; and what a gate writes there that runs the work of an
+    /// agent, no later gate.
+    fn of(role: Role, layers: &Utf8Path, verification: Option<&str>) -> Self {
+        let layer = |name: &str, base: Option<&str>| Self {
+            folder: layers.join(name),
+            base: base.map(|base| layers.join(base)),
+            is_alone: verification.is_some(),
+        };
+        match (role, verification) {
+            (Role::Agent(_), None) => layer("agent", None),
+            (Role::Agent(_), Some(name)) => layer(&format!("judges/{name}"), None),
+            (Role::Gate, None) => layer("gate", None),
+            (Role::Gate, Some(name)) => layer(&format!("gates/{name}"), Some("gate")),
+            (Role::Git, _) => Self { is_alone: false, ..layer("git", None) },
+        }
+    }
 }
 
 /// What one process may do. Deeper paths count before those that contain them.
@@ -106,7 +127,7 @@ pub struct Policy {
     pub show: Vec<Utf8PathBuf>,
     /// Written as a layer of the loop's own over the user's folder.
     pub caches: Vec<Utf8PathBuf>,
-    pub cache_layer: Option<Utf8PathBuf>,
+    pub cache_layer: Option<CacheLayer>,
     /// The folder for temporary files, made before the process and removed after it.
     pub temporary: Option<Utf8PathBuf>,
     /// Empty folders of the process's own.
@@ -162,8 +183,10 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         .concat(),
         show: [places.show.clone(), paths(&SHOWN_OF_SYSTEM)].concat(),
         caches: home(&CACHES),
-        // What an agent writes into a cache, no gate runs.
-        cache_layer: places.cache_layer.as_ref().map(|layer| layer.join(role.name())),
+        cache_layer: places
+            .cache_layers
+            .as_ref()
+            .map(|layers| CacheLayer::of(role, layers, places.verification.as_deref())),
         private: paths(&PRIVATE),
         processes: spec.processes,
         bounds: spec.bounds,
@@ -176,7 +199,8 @@ pub fn policy(spec: &SandboxSpec, role: Role, places: &Places) -> Policy {
         policy.write.push(places.worktree.clone());
     }
     protect_git(&mut policy, role, places);
-    if let (Role::Git, Some(own), Some(checkout)) = (role, &places.checkout_git, checkout) {
+    if let (Role::Git, Some(GitFolders { own, .. }), Some(checkout)) = (role, &places.checkout_git, checkout)
+    {
         policy.show.retain(|path| path != own);
         policy.write.push(own.clone());
         policy.read_only.extend(below(own, &WORKTREE_PROTECTED));
@@ -277,6 +301,9 @@ fn limit_to_files(policy: &mut Policy, role: Role, places: &Places) {
     } else {
         // A `.git` of its own could not be protected.
         policy.write.retain(|path| *path != places.worktree);
+        if let (Role::Git, Some(git)) = (role, &places.checkout_git) {
+            policy.write.extend(below(&git.common, &GIT_OF_COMMITS));
+        }
     }
     policy.temporary.clone_from(&places.temporary);
     policy.write.extend(places.temporary.clone());

@@ -16,7 +16,8 @@ fn places() -> Places {
         show: vec!["/home/ada/.local/state/refrain/loop/prompt.md".into()],
         agent_homes: vec![(AgentKind::Codex, "/srv/codex".into())],
         agent_caches: vec![(AgentKind::Opencode, "/srv/cache/opencode".into())],
-        cache_layer: Some("/home/ada/.local/state/refrain/loop/caches".into()),
+        cache_layers: Some("/home/ada/.local/state/refrain/loop/caches".into()),
+        verification: None,
         temporary: Some("/home/ada/.local/state/refrain/loop/tmp/1".into()),
     }
 }
@@ -326,7 +327,7 @@ fn git_writes_its_objects_and_sees_no_agent(#[case] path: &str, #[case] expected
     let own = "/work/project/.git/worktrees/slot";
     let places = Places {
         checkout: Some("/srv/checkout/tree".into()),
-        checkout_git: Some(own.into()),
+        checkout_git: Some(GitFolders { own: own.into(), common: "/work/project/.git".into() }),
         show: vec![own.into()],
         ..places()
     };
@@ -374,9 +375,24 @@ fn a_gate_writes_the_checkout_that_it_runs_in() {
 }
 
 #[test]
-fn a_gate_has_another_layer_over_the_caches_than_the_agent() {
-    let layer = |role| policy(&SandboxSpec::default(), role, &places()).cache_layer.unwrap();
-    assert_ne!(layer(CLAUDE), layer(Role::Gate));
+fn what_one_process_writes_into_a_cache_no_other_one_runs() {
+    let layer = |role, verification: Option<&str>| {
+        let places = Places { verification: verification.map(str::to_owned), ..places() };
+        policy(&SandboxSpec::default(), role, &places).cache_layer.unwrap()
+    };
+    let all = [
+        layer(CLAUDE, None),
+        layer(CLAUDE, Some("1-a")),
+        layer(Role::Gate, None),
+        layer(Role::Gate, Some("1-a")),
+        layer(Role::Gate, Some("2-b")),
+        layer(Role::Git, None),
+    ];
+    let folders: std::collections::BTreeSet<_> = all.iter().map(|layer| &layer.folder).collect();
+    assert_eq!(folders.len(), all.len());
+    let bases: Vec<_> = all.iter().map(|layer| layer.base.as_ref()).collect();
+    let before = Some(&all[2].folder);
+    assert_eq!(bases, [None, None, None, before, before, None], "gates know what ran before the agent");
 }
 
 #[test]

@@ -75,6 +75,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Reply, EngineE
         role: Role::Agent(spec.agent.kind),
         host,
         loop_dir: file.parent().unwrap_or(file),
+        verification: None,
     };
     let job = confined.job(job, &RefusedHosts::default()).map_err(unwritten)?;
     let marks = vec![format!("{MARK}={file}")];

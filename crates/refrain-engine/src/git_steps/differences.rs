@@ -12,7 +12,7 @@ use refrain_core::review::Changes;
 use refrain_core::text::printable;
 use refrain_core::view::report::{self, FileChange, Trail};
 use refrain_core::{LoopId, LoopState, Record, Spec};
-use refrain_git::{GitError, Repository, TreeRequest};
+use refrain_git::{Bounds, GitError, Repository, TreeRequest};
 use refrain_store::journal;
 
 use crate::git_steps::repository::{marked, sweeper};
@@ -251,9 +251,7 @@ impl Service {
                 let found = repository.tree_and_rest(TreeRequest {
                     base: state.git.base.as_ref().unwrap_or(&Base::default()),
                     index: &index.0,
-                    largest_file: state.spec.git.largest_file,
-                    allow_secrets: &state.spec.git.allow_secrets,
-                    cancel: None,
+                    bounds: Bounds::of(&state.spec.git, None),
                 })?;
                 let what = match report::is_open(&state) {
                     true => "Its folder as it is now, with what was changed after its end",

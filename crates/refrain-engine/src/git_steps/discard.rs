@@ -6,7 +6,7 @@ use refrain_core::git::{Base, Oid};
 use refrain_core::plan::TaskStarted;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::{GitError, Repository, TreeRequest, Worktree};
+use refrain_git::{Bounds, GitError, Repository, TreeRequest, Worktree};
 use refrain_store::{LoopDir, journal};
 
 use crate::git_steps::differences::named;
@@ -213,9 +213,7 @@ impl Service {
         let (tree, left_out) = there.tree_and_rest(TreeRequest {
             base: &Base::default(),
             index: &index,
-            largest_file: u64::MAX / 2,
-            allow_secrets: &spec.git.allow_secrets,
-            cancel: None,
+            bounds: Bounds { largest_file: u64::MAX / 2, ..Bounds::of(&spec.git, None) },
         })?;
         if !left_out.is_empty() {
             return not_kept(named(&left_out));

@@ -9,7 +9,7 @@ use refrain_core::git::RepoPath;
 use refrain_core::prompt::{self, QuotedLogs, context};
 use refrain_core::view::{self, Alive};
 use refrain_core::{Live, LoopState, Step, next_step};
-use refrain_git::{Cancel, GitError, PushRequest, Repository, SaveRequest, Saved};
+use refrain_git::{Bounds, Cancel, GitError, PushRequest, Repository, SaveRequest, Saved};
 use refrain_store::LoopDir;
 
 use crate::child::quotes;
@@ -43,9 +43,7 @@ pub(crate) fn save(
             message: &told.message,
             files: &[(STATE, told.state.as_bytes()), (CONTEXT, told.context.as_bytes())],
             index: &dir.index(),
-            largest_file: state.spec.git.largest_file,
-            allow_secrets: &state.spec.git.allow_secrets,
-            cancel: Some(cancel),
+            bounds: Bounds::of(&state.spec.git, Some(cancel)),
         })?;
         Ok((saved, mixed, repository))
     });
@@ -56,9 +54,7 @@ pub(crate) fn save(
             let pushed = repository.push_branch(PushRequest {
                 branch: &branch,
                 since: state.git.began.as_ref().or(base.and_then(|base| base.head.as_ref())),
-                largest_file: state.spec.git.largest_file,
-                allow_secrets: &state.spec.git.allow_secrets,
-                cancel: Some(cancel),
+                bounds: Bounds::of(&state.spec.git, Some(cancel)),
             });
             let pushed = pushed.unwrap_or_default();
             Event::WorkSaved { branch, commit, pushed, mixed }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use camino::Utf8Path;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_core::spec::Millis;
@@ -24,6 +25,17 @@ pub(crate) fn say(error: &GitError, longest: Duration) -> String {
 /// A time in a form that can be part of a branch name.
 pub(crate) fn stamp(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system()).strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+/// Which loops work in a folder that commits are to be handed over to.
+#[must_use]
+pub fn works_in(by: &[String], folder: &Utf8Path) -> String {
+    let who = match by {
+        [] => "another loop works".to_owned(),
+        [one] => format!("{one} works"),
+        several => format!("{} work", several.join(", ")),
+    };
+    format!("{who} in {folder}, and would take the merged commits for part of its work")
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{
     Cancel, GitError, HandOverRequest, HandedOver, MergeRequest, MergeResult as Merge, Repository,
 };
-use refrain_store::{ClaimOutcome, LoopDir, RunnerLock, WorktreeLock, journal};
+use refrain_store::{LoopDir, RunnerLock, WorktreeLock, journal};
 use tokio::sync::watch;
 
 use self::own_branch::TaskBranch;
@@ -314,6 +314,7 @@ impl Service {
             expected: &ours,
             to: &ours,
             why: &why,
+            is_from_sandbox: spec.sandbox.is_some(),
             index: &index,
             cancel: None,
         };
@@ -395,11 +396,9 @@ pub(crate) struct MergeWork<'a> {
     pub(crate) trailer: &'static str,
 }
 
-/// Claims the folder that is merged into: a loop that works there would take the commits for its own.
+/// Claims the folder that is merged into.
 pub(crate) fn refused_if_used(service: &Service) -> Result<Result<WorktreeLock, MergeRefusal>, EngineError> {
     let folder = &service.project.worktree;
-    Ok(match WorktreeLock::claim(&service.project, folder, false)? {
-        ClaimOutcome::Alone(lock) | ClaimOutcome::Beside(lock, _) => Ok(lock),
-        ClaimOutcome::Refused(by) => Err(MergeRefusal::Used { folder: folder.clone(), by }),
-    })
+    Ok(WorktreeLock::claim_alone(&service.project, folder)?
+        .map_err(|by| MergeRefusal::Used { folder: folder.clone(), by }))
 }

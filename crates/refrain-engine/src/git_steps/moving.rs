@@ -17,7 +17,7 @@ use refrain_core::r#loop::{RemoteLoop, TakeOverRefusal};
 use refrain_core::signature::PublicKey;
 use refrain_core::{LoopId, LoopState, MachineEnd, Refusal, Spec};
 use refrain_files::read_regular;
-use refrain_git::{JournalCommit, JournalRef, NewJournalCommit, Repository, Swap, TreeRequest};
+use refrain_git::{Bounds, JournalCommit, JournalRef, NewJournalCommit, Repository, Swap, TreeRequest};
 use refrain_proc::identity;
 use refrain_store::journal::{self, Durability};
 use refrain_store::project::{mirrors, moving, worktree};
@@ -168,9 +168,7 @@ fn content(service: &Service, spec: &Spec, dir: &LoopDir) -> Result<Content, Eng
     let (tree, left_out) = there.tree_and_rest(TreeRequest {
         base: &Default::default(),
         index: &index(dir),
-        largest_file: spec.git.largest_file,
-        allow_secrets: &spec.git.allow_secrets,
-        cancel: None,
+        bounds: Bounds::of(&spec.git, None),
     })?;
     let (head, branch) = (found.head, found.branch);
     let files = found.dirty.into_iter().map(|it| it.path).collect();

@@ -20,8 +20,8 @@ use refrain_forge::{
     Forge, MergeBlocker, MergeOutcome, PullRequestContent, RetryTime, State, Trouble, Verdict,
 };
 use refrain_git::{
-    BaseReturn, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseOutcome, RebaseRequest, Repository,
-    Upstream,
+    BaseReturn, Bounds, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseOutcome, RebaseRequest,
+    Repository, Upstream,
 };
 use refrain_store::LoopDir;
 
@@ -141,9 +141,7 @@ impl Publisher<'_> {
             head,
             was_there: git.published.pushed.is_some(),
             base: git.began.as_ref(),
-            largest_file: spec.git.largest_file,
-            allow_secrets: &spec.git.allow_secrets,
-            cancel: Some(self.cancel),
+            bounds: Bounds::of(&spec.git, Some(self.cancel)),
         };
         match self.repository.publish(request)? {
             Push::Pushed { .. } | Push::UpToDate { .. } => {

@@ -18,7 +18,7 @@ use refrain_core::git::{
 use refrain_core::r#loop::{CHANGED, Candidate, Proving};
 use refrain_core::review::Changes;
 use refrain_core::{ChildId, LoopState, Spec, Step};
-use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, Sweeper, TreeRequest};
+use refrain_git::{Bounds, Cancel, CommitRequest, GitError, Removal, Repository, Sweeper, TreeRequest};
 use refrain_store::{DiskError, LoopDir, Project};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -245,9 +245,7 @@ impl Job {
             let request = TreeRequest {
                 base: git.base.as_ref().unwrap_or(&nothing),
                 index: &self.dir.index(),
-                largest_file: spec.git.largest_file,
-                allow_secrets: &spec.git.allow_secrets,
-                cancel: Some(&self.cancel),
+                bounds: Bounds::of(&spec.git, Some(&self.cancel)),
             };
             let (tree, omitted) = repository.tree_and_rest(request)?;
             // An object that an agent forged would be committed in place of the file that the gates look at.
@@ -287,9 +285,7 @@ impl Job {
                 iteration: *iteration,
                 message: &spec.git.commit_template.fill(fill),
                 index: &self.dir.index(),
-                largest_file: spec.git.largest_file,
-                allow_secrets: &spec.git.allow_secrets,
-                cancel: Some(&self.cancel),
+                bounds: Bounds::of(&spec.git, Some(&self.cancel)),
             })
         });
         let report = report.unwrap_or_else(|error| {

@@ -6,15 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use jiff::Timestamp;
 use refrain_core::r#loop::LoopState;
-use refrain_core::spec::Millis;
-use refrain_core::view::{Kind, StatusWord};
+use refrain_core::view::Kind;
 use refrain_core::{LoopId, Record};
-use refrain_store::catalog::{Brief, Detail};
+use refrain_store::catalog::{Brief, Detail, Facts};
 use refrain_store::journal::{self, Tail};
 use refrain_store::{LoopDir, Project};
-use serde::Deserialize;
 
 use crate::driver::liveness::look;
 use crate::observe::journal_watcher::{JournalWatcher, News};
@@ -27,30 +24,11 @@ const ALIVE_CHECK: Duration = Duration::from_secs(2);
 /// A loop or a plan in the live list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListRow {
-    pub id: LoopId,
-    pub project: Arc<str>,
-    pub kind: Kind,
-    pub status: StatusWord,
-    /// Whether gates verified the work; none if no gate decides.
-    pub verified: Option<bool>,
-    /// Iterations begun; of a plan, those that all its tasks used.
-    pub iteration: u32,
-    pub max_iterations: Option<u32>,
-    pub started_at: Timestamp,
-    pub updated_at: Timestamp,
-    /// How long it had worked at `updated_at`; none if its status object is of a version that does not say it.
-    pub active: Option<Millis>,
-    /// What it cost, in US dollars, as far as that is known.
-    pub cost_usd: Option<f64>,
-    pub cost_at_least: bool,
-    pub gates: Vec<(String, bool)>,
+    /// Without its status object and its iterations.
+    pub brief: Brief,
+    pub facts: Facts,
     /// The last line that its agent said; none if that was not looked at.
     pub said: Option<String>,
-    pub reason: String,
-    /// What a person has to do before it continues.
-    pub needs: Option<String>,
-    /// The kind of that: `approval`, `answer` and so on, as a status object has it.
-    pub waits_for: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -67,65 +45,11 @@ pub enum LiveListChange {
     Some(Vec<ListRow>),
 }
 
-/// The parts of a status object that are in no [`Brief`].
-#[derive(Deserialize)]
-struct StatusRest {
-    started_at: Timestamp,
-    #[serde(default, rename = "active_ms")]
-    active: Option<Millis>,
-    usage: Cost,
-    #[serde(default)]
-    gates: Vec<GateMark>,
-    needs: Option<String>,
-    #[serde(default)]
-    waits_for: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Cost {
-    cost_usd: Option<f64>,
-    #[serde(default)]
-    at_least: bool,
-    #[serde(default)]
-    cost_at_least: bool,
-}
-
-#[derive(Deserialize)]
-struct GateMark {
-    name: String,
-    passed: bool,
-}
-
 impl ListRow {
     /// Of a row that has its object; none if that cannot be parsed.
     fn of(brief: Brief, said: Option<String>) -> Option<Self> {
-        let rest: StatusRest = serde_json::from_str(brief.object.as_deref()?).ok()?;
-        let Brief {
-            id, kind, status, verified, iteration, max_iterations, updated_at, project, reason, ..
-        } = brief;
-        let StatusRest { started_at, active, usage, gates, needs, waits_for } = rest;
-        let gates = gates.into_iter().map(|gate| (gate.name, gate.passed)).collect();
-        let Cost { cost_usd, at_least, cost_at_least } = usage;
-        let cost_at_least = if kind == Kind::Plan { at_least } else { cost_at_least };
-        Some(Self {
-            id,
-            project,
-            kind,
-            status,
-            verified,
-            iteration,
-            max_iterations,
-            started_at,
-            updated_at,
-            active,
-            cost_usd,
-            cost_at_least,
-            gates,
-            said,
-            reason,
-            needs,
-            waits_for,
-        })
+        let facts = brief.facts()?;
+        Some(Self { brief: Brief { object: None, iterations: Vec::new(), ..brief }, facts, said })
     }
 }
 
@@ -325,7 +249,7 @@ impl WatchedLoop {
                 ListRow::of(status.try_into().ok()?, said)
             }
         }?;
-        self.is_driven = !seen.status.has_stopped();
+        self.is_driven = !seen.brief.has_stopped();
         self.seen = Some(seen.clone());
         Some(seen)
     }

@@ -13,12 +13,14 @@ use refrain_core::plan::{
 };
 use refrain_core::text::{clip, printable};
 use refrain_git::{
-    Cancel, GitError, HandOverRequest, HandedOver, LandRequest, LandingOutcome, LinearBranch, MergeRequest,
-    MergeResult as Merge, RemakeRequest, Repository, Sweeper, Wave, WaveRequest, Work, Worktree,
+    Bounds, Cancel, GitError, HandOverRequest, HandedOver, LandRequest, LandingOutcome, LinearBranch,
+    MergeRequest, MergeResult as Merge, RemakeRequest, Repository, Sweeper, Wave, WaveRequest, Work,
+    Worktree,
 };
 use refrain_store::project::pool::Slot;
-use refrain_store::{LoopDir, Project};
+use refrain_store::{LoopDir, Project, WorktreeLock};
 
+use crate::git_steps::git_words::works_in;
 use crate::git_steps::repository;
 use crate::{Host, Service, chain};
 
@@ -214,9 +216,7 @@ impl Landing {
             reference: &spec.line(),
             tip: &tip,
             works: &works,
-            largest_file: spec.each.git.largest_file,
-            allow_secrets: &spec.each.git.allow_secrets,
-            cancel: Some(cancel),
+            bounds: Bounds::of(&spec.each.git, Some(cancel)),
         })?;
         let (made, refused, line_was) = match landed {
             LandingOutcome::Done { commits, was } => (commits, None, was),
@@ -362,6 +362,14 @@ impl Landing {
         else {
             return told(refused(None::<String>));
         };
+        let folder = &state.spec.each.worktree;
+        let _alone = match WorktreeLock::claim_alone(&self.project, folder) {
+            Ok(Ok(lock)) => lock,
+            Ok(Err(by)) => {
+                return told(refused(format!("{}; wait until it has stopped", works_in(&by, folder))));
+            }
+            Err(error) => return told(refused(chain(&error))),
+        };
         let there = self.worktree(state, Some(cancel))?;
         let index = self.index(state);
         let give = |expected: &Oid, to: &Oid| {
@@ -371,6 +379,7 @@ impl Landing {
                 expected,
                 to,
                 why: &format!("refrain plan {}", state.spec.id),
+                is_from_sandbox: state.spec.each.sandbox.is_some(),
                 index: &index,
                 cancel: Some(cancel),
             })

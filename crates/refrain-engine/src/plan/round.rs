@@ -18,7 +18,9 @@ use refrain_core::plan::{
 };
 use refrain_core::view::{self, Alive, trace};
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::{GitError, MergeRequest, MergeResult, ReadyRequest, ReadySlot, Repository, SlotState};
+use refrain_git::{
+    Bounds, GitError, MergeRequest, MergeResult, ReadyRequest, ReadySlot, Repository, SlotState,
+};
 use refrain_proc::orphans;
 use refrain_store::access::trust::Content;
 use refrain_store::project::pool::{self, Slot};
@@ -236,9 +238,7 @@ impl Round {
             branch,
             at,
             was,
-            largest_file: self.spec.each.git.largest_file,
-            allow_secrets: &self.spec.each.git.allow_secrets,
-            cancel: None,
+            bounds: Bounds::of(&self.spec.each.git, None),
         })?;
         if is_foreign && matches!(ready, ReadySlot::Ready { .. }) {
             repository.clear_slot(&slot.folder())?;

@@ -211,7 +211,8 @@ impl TreeVerification<'_> {
             (self.notice)(&gate.name, None);
             for retry in 0..=gate.retries {
                 let run = run_number(self.seq, gate.retries, retry);
-                match run_gate(supervised, &of, (gate, command), (run, self.dir, self.host), stopped).await? {
+                let place = (run, self.dir, self.host);
+                match run_gate(supervised, &of, (gate, command, self.seq), place, stopped).await? {
                     GateOutcome::Passed => {
                         (self.notice)(&gate.name, Some(true));
                         break;
@@ -255,14 +256,20 @@ fn check_out(landing: &Landing, tree: &Oid, cancel: &Cancel) -> Result<CleanChec
 async fn run_gate(
     supervised: &mut SupervisorReports,
     of: &LoopState,
-    (gate, command): (&GateSpec, &str),
+    (gate, command, seq): (&GateSpec, &str, u64),
     (run, dir, host): (u32, &LoopDir, &Host),
     stopped: &mut watch::Receiver<bool>,
 ) -> Result<GateOutcome<()>, EngineError> {
     let meter = Arc::new(Meter::new(|| {}));
     let job = command_job((of, &host.env), (gate, command), (AttemptId::BEFORE, run), dir, meter);
     let refused = job.listener.refused.clone();
-    let confined = ConfinedChild { spec: &of.spec, role: Role::Gate, host, loop_dir: &dir.0 };
+    let confined = ConfinedChild {
+        spec: &of.spec,
+        role: Role::Gate,
+        host,
+        loop_dir: &dir.0,
+        verification: Some(seq.to_string()),
+    };
     let job = confined.job(job, &refused).map_err(|error| not_run(format!("{}: {error}", gate.name)))?;
     supervised.supervisor.run(job);
     let until = Instant::now() + Duration::from_millis(gate.timeout.0);

@@ -44,6 +44,8 @@ pub(crate) struct ConfinedChild<'a> {
     pub(crate) host: &'a Host,
     /// The data folder of the loop.
     pub(crate) loop_dir: &'a Utf8Path,
+    /// The verification that it is a part of, if nothing of another one may have an effect on it.
+    pub(crate) verification: Option<String>,
 }
 
 /// The specification as its agent gets it: the sandbox takes the place of the agent's own questions and confinement.
@@ -58,20 +60,20 @@ impl ConfinedChild<'_> {
     /// The job in the sandbox of its loop; the job itself if the loop has none.
     pub(crate) fn job<L>(&self, job: Job<L>, refused: &RefusedHosts) -> io::Result<Job<L>> {
         let inherited = environment::base(self.spec, self.host.env.iter().cloned());
-        self.job_in(job, inherited, None, refused)
+        self.job_in(job, inherited, &[], refused)
     }
 
-    /// The same, in an environment, with a folder that it writes.
+    /// The same, in an environment, with folders that it writes.
     fn job_in<L>(
         &self,
         mut job: Job<L>,
         inherited: Vec<(OsString, OsString)>,
-        folder: Option<&Utf8Path>,
+        folders: &[Utf8PathBuf],
         refused: &RefusedHosts,
     ) -> io::Result<Job<L>> {
         let Some(sandbox) = &self.spec.sandbox else { return Ok(job) };
         let mut plan = self.plan(sandbox, &job, inherited);
-        plan.policy.write.extend(folder.map(Utf8Path::to_owned));
+        plan.policy.write.extend_from_slice(folders);
         let stdin = std::mem::take(&mut job.stdin).open()?;
         let (socket, theirs) = UnixStream::pair()?;
         proxy::serve(socket, plan, stdin, (proxy::upstream(&self.host.env), refused.clone()))?;
@@ -92,7 +94,8 @@ impl ConfinedChild<'_> {
         });
         let is_shown = |word: &&String| Utf8Path::new(word).starts_with(self.loop_dir);
         let show = job.argv.iter().filter(is_shown).map(Utf8PathBuf::from).collect();
-        let places = places::places(self.spec, self.host, &job.dir, (show, Some(self.loop_dir)));
+        let mut places = places::places(self.spec, self.host, &job.dir, (show, Some(self.loop_dir)));
+        places.verification.clone_from(&self.verification);
         let policy = sandbox::policy(sandbox, self.role, &places);
         let own = match policy.mechanism {
             Mechanism::Namespaces => sandbox::proxy_variables(),
@@ -109,9 +112,10 @@ impl ConfinedChild<'_> {
 pub(crate) fn of_git(spec: &Spec, host: &Host, loop_dir: &Utf8Path) -> Option<Confinement> {
     spec.sandbox.as_ref()?;
     let (spec, host, loop_dir) = (spec.clone(), host.clone(), loop_dir.to_owned());
-    Some(Confinement::new(move |job, env, folder| {
-        let confined = ConfinedChild { spec: &spec, role: Role::Git, host: &host, loop_dir: &loop_dir };
-        confined.job_in(job, env.to_vec(), Some(folder), &RefusedHosts::default())
+    Some(Confinement::new(move |job, env, folders| {
+        let (spec, host, loop_dir) = (&spec, &host, &loop_dir);
+        let confined = ConfinedChild { spec, role: Role::Git, host, loop_dir, verification: None };
+        confined.job_in(job, env.to_vec(), folders, &RefusedHosts::default())
     }))
 }
 

@@ -88,7 +88,7 @@ pub(super) fn places(
     let link_targets = linked_from_hidden(&home).filter(|path| !spec.worktree.starts_with(path));
     Places {
         checkout,
-        checkout_git: linked.map(|git| git.own),
+        checkout_git: linked,
         worktree: spec.worktree.clone(),
         git,
         modules,
@@ -105,7 +105,8 @@ pub(super) fn places(
         show,
         agent_homes: of_agents(&HOMES),
         agent_caches: of_agents(&CACHES),
-        cache_layer: loop_dir.map(|dir| dir.join("caches")),
+        cache_layers: loop_dir.map(|dir| dir.join("caches")),
+        verification: None,
         temporary: loop_dir.map(|dir| dir.join("tmp").join(unique())),
     }
 }

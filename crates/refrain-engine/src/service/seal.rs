@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{AttemptSeals, Seal};
 use refrain_core::view::report::{AttemptFile, KeptFile};
 use refrain_core::view::seal::Sealing;
+use refrain_files::IfThere;
 use refrain_proc::output;
 use refrain_store::LoopDir;
 use refrain_store::project::layout::AttemptDir;
@@ -23,10 +24,7 @@ pub(crate) fn path(of: &LoopDir, file: &KeptFile) -> Utf8PathBuf {
 /// The seal of a kept log, merged or not. One that was never made is empty: a stream that says nothing leaves nothing.
 pub(crate) fn of(path: &Utf8Path) -> io::Result<Seal> {
     let mut sealing = Sealing::default();
-    let mut kept = match output::read(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(sealing.done()),
-        kept => kept?,
-    };
+    let Some(mut kept) = output::read(path).if_there()? else { return Ok(sealing.done()) };
     let mut chunk = vec![0; 256 << 10];
     loop {
         match kept.read(&mut chunk) {

@@ -8,12 +8,12 @@ use std::{fmt, thread};
 
 use refrain_core::text::printable;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
-use reqwest::{Response, Url};
+use reqwest::{Method, Response, Url};
 use serde_json::Value;
 use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Builder;
 
-use crate::api::exchange::{ForgeResponse, Method};
+use crate::api::exchange::ForgeResponse;
 use crate::api::program::LIMIT;
 use crate::error::{Trouble, of_status, told};
 use crate::http::{self, BodyError};
@@ -61,7 +61,7 @@ impl Client {
     /// Errors: [`Trouble`], also if the answer's status is not a success.
     pub(crate) fn ask(
         &self,
-        method: Method,
+        method: &Method,
         endpoint: &str,
         body: Option<&Value>,
     ) -> Result<ForgeResponse, Trouble> {
@@ -71,7 +71,7 @@ impl Client {
         let answer = thread::scope(|scope| scope.spawn(|| self.ask_alone(method, &path, body)).join());
         let answer = answer.unwrap_or_else(|_| Err(unanswered("the client gave up")))?;
         let said = told(&answer.body, format!("HTTP {}", answer.status).as_bytes());
-        match of_status(("gh", &self.host), answer.status, |name| answer.header(name), said) {
+        match of_status(("gh", &self.host), answer.status, &answer.headers, said) {
             None => Ok(answer),
             Some(Trouble::NotLoggedIn { host, said, .. }) => {
                 Err(Trouble::BadToken { from: self.token.from(), host, said })
@@ -80,7 +80,7 @@ impl Client {
         }
     }
 
-    fn ask_alone(&self, method: Method, path: &str, body: Option<&Value>) -> Result<ForgeResponse, Trouble> {
+    fn ask_alone(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<ForgeResponse, Trouble> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| unanswered(&error.to_string()))?;
         let limit = format!("no answer within {} s", LIMIT.as_secs());
@@ -95,21 +95,26 @@ impl Client {
         })
     }
 
-    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<ForgeResponse, Trouble> {
+    async fn send(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<ForgeResponse, Trouble> {
         let client = http::client("refrain").build().map_err(no_answer)?;
         let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token.expose()));
         let mut bearer =
             bearer.map_err(|_| unanswered("the token has a character that no header may have"))?;
         bearer.set_sensitive(true);
         let url = format!("{}{path}", self.base);
-        let mut request = client.request(method.into(), url).header(AUTHORIZATION, bearer);
+        let mut request = client.request(method.clone(), url).header(AUTHORIZATION, bearer);
         request = request.header(ACCEPT, "application/vnd.github+json");
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
         let mut response = request.send().await.map_err(no_answer)?;
         // Logs are on another host, which must not get the token.
-        if let Some(url) = redirection(&response).filter(|_| method == Method::Get) {
+        if let Some(url) = redirection(&response).filter(|_| method == Method::GET) {
             response = client.get(url).send().await.map_err(no_answer)?;
         }
         read(response).await
@@ -125,11 +130,7 @@ fn redirection(response: &Response) -> Option<Url> {
 
 /// The whole answer, up to [`LONGEST`].
 async fn read(response: Response) -> Result<ForgeResponse, Trouble> {
-    let mut headers = Vec::new();
-    for (name, value) in response.headers() {
-        headers.extend(value.to_str().ok().map(|value| (name.as_str().to_owned(), value.to_owned())));
-    }
-    let status = response.status().as_u16();
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let body = http::body(response, LONGEST).await.map_err(|error| match error {
         BodyError::TooLong => {
             let said = format!("its answer is longer than {} MiB", LONGEST >> 20);
@@ -138,18 +139,6 @@ async fn read(response: Response) -> Result<ForgeResponse, Trouble> {
         BodyError::Broken(error) => no_answer(error),
     })?;
     Ok(ForgeResponse { status, headers, body })
-}
-
-impl From<Method> for reqwest::Method {
-    fn from(method: Method) -> Self {
-        match method {
-            Method::Get => Self::GET,
-            Method::Post => Self::POST,
-            Method::Patch => Self::PATCH,
-            Method::Put => Self::PUT,
-            Method::Delete => Self::DELETE,
-        }
-    }
 }
 
 impl fmt::Debug for Client {

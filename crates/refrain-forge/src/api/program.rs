@@ -8,9 +8,11 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::text::printable;
 use refrain_proc::tool::{Cancel, Tool, ToolError};
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use crate::api::exchange::{ForgeResponse, Method};
+use crate::api::exchange::ForgeResponse;
 use crate::error::{Trouble, of_program, of_status, told};
 use crate::token::FROM_FILE;
 
@@ -118,11 +120,11 @@ impl Program {
     /// Errors: [`Trouble`], also if the answer's status is not a success.
     pub(crate) fn ask(
         &self,
-        method: Method,
+        method: &Method,
         endpoint: &str,
         body: Option<&Value>,
     ) -> Result<ForgeResponse, Trouble> {
-        let mut args = vec!["api", "--hostname", &self.host, "--method", method.name(), "--include"];
+        let mut args = vec!["api", "--hostname", &self.host, "--method", method.as_str(), "--include"];
         let input = body.map(Value::to_string).unwrap_or_default();
         if body.is_some() {
             args.extend(["--header", "Content-Type: application/json", "--input", "-"]);
@@ -135,7 +137,7 @@ impl Program {
             return Err(of_program((self.name, &self.host), done.status.code(), said));
         };
         let said = told(&answer.body, &done.stderr);
-        match of_status((self.name, &self.host), answer.status, |name| answer.header(name), said) {
+        match of_status((self.name, &self.host), answer.status, &answer.headers, said) {
             Some(trouble) => Err(trouble),
             // The answer was cut off. With GraphQL the same exit code also means errors in the answer.
             None if !done.status.success() && endpoint != "graphql" => {
@@ -188,10 +190,14 @@ impl ForgeResponse {
         let first = line()?;
         let mut words = first.split(' ');
         let status = words.next().filter(|word| word.starts_with("HTTP/")).and(words.next())?.parse().ok()?;
-        let mut headers = Vec::new();
+        let mut headers = HeaderMap::new();
         while let Some(line) = line().filter(|line| !line.is_empty()) {
-            if let Some((name, value)) = line.split_once(':') {
-                headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+            if let Some((name, value)) = line.split_once(':')
+                && let (Ok(name), Ok(value)) =
+                    (name.parse::<HeaderName>(), value.trim().parse::<HeaderValue>())
+            {
+                // Of too many headers the rest is left out.
+                let _ = headers.try_append(name, value);
             }
         }
         Some(Self { status, headers, body: rest.to_vec() })
@@ -209,7 +215,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (201, b"{\"a\":\n1}".as_slice()));
-        assert_eq!((answer.header("x-ratelimit-remaining"), answer.header("link")), (Some("12"), None));
+        assert_eq!(
+            (&answer.headers["x-ratelimit-remaining"], answer.headers.get("link")),
+            (&HeaderValue::from_static("12"), None)
+        );
         assert_eq!(ForgeResponse::parse(b"HTTP/1.1 204 No Content\n\r\n").unwrap().status, 204);
         for bad in ["", "gh: not logged in", "{\"status\":200}\n", "HTTP/1.1\n"] {
             assert_eq!(ForgeResponse::parse(bad.as_bytes()), None, "{bad}");

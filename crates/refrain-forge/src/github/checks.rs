@@ -2,23 +2,15 @@
 //! are expected follows from the base's protection, from the workflows, and from the suites that have begun.
 
 use refrain_core::git::Oid;
-use refrain_core::text::{clip, printable};
+use refrain_core::text::printable;
 use serde::Deserialize;
 
-use crate::checks::{Check, CheckState, Checks, ChecksSetup};
+use crate::checks::{Check, CheckState, Checks, ChecksSetup, summary};
 use crate::error::Trouble;
 use crate::github::{GitHub, path};
 
-/// The longest summary of a check, in bytes.
-const SUMMARY: usize = 4 << 10;
-
 /// The app that runs a repository's own workflows. Other apps get a suite for every commit, even if they do nothing.
 const ACTIONS: &str = "github-actions";
-
-#[derive(Debug, Deserialize)]
-struct Runs {
-    check_runs: Vec<Run>,
-}
 
 #[derive(Debug, Deserialize)]
 struct Run {
@@ -43,21 +35,11 @@ struct Output {
 }
 
 #[derive(Debug, Deserialize)]
-struct CombinedStatus {
-    statuses: Vec<Status>,
-}
-
-#[derive(Debug, Deserialize)]
 struct Status {
     context: String,
     state: String,
     target_url: Option<String>,
     description: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Suites {
-    check_suites: Vec<Suite>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -67,30 +49,9 @@ struct Suite {
 }
 
 #[derive(Debug, Deserialize)]
-struct Workflows {
-    workflows: Vec<Workflow>,
-}
-
-#[derive(Debug, Deserialize)]
 struct Workflow {
     name: String,
     state: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Branch {
-    protection: Option<Protection>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Protection {
-    required_status_checks: Option<RequiredChecks>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RequiredChecks {
-    #[serde(default)]
-    contexts: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -114,8 +75,8 @@ struct Context {
 impl GitHub {
     pub(crate) fn all_checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
         let commit = |rest: &str| self.at(&format!("commits/{head}/{rest}"));
-        let runs = self.api.all(&commit("check-runs?filter=latest"), |page: Runs| page.check_runs)?;
-        let statuses = self.api.all(&commit("status"), |page: CombinedStatus| page.statuses)?;
+        let runs = self.api.all::<Run>(&commit("check-runs?filter=latest"), "/check_runs")?;
+        let statuses = self.api.all::<Status>(&commit("status"), "/statuses")?;
         let required = self.required(base)?;
         let mut list: Vec<Check> = runs.into_iter().map(Check::from).collect();
         list.extend(statuses.into_iter().map(Check::from));
@@ -130,14 +91,15 @@ impl GitHub {
     /// The checks that are required for a base; none if this login may not read that.
     fn required(&self, base: &str) -> Result<Option<Vec<String>>, Trouble> {
         let base = path(base);
-        let branch: Option<Branch> = self.api.look(&self.at(&format!("branches/{base}")))?;
+        let protection = "/protection/required_status_checks/contexts";
+        let names: Option<Option<Vec<String>>> =
+            self.api.look(&self.at(&format!("branches/{base}")), protection)?;
         let rules: Option<Vec<Rule>> =
-            self.api.look(&self.at(&format!("rules/branches/{base}?per_page=100")))?;
-        if branch.is_none() && rules.is_none() {
+            self.api.look(&self.at(&format!("rules/branches/{base}?per_page=100")), "")?;
+        if names.is_none() && rules.is_none() {
             return Ok(None);
         }
-        let protection = branch.and_then(|branch| branch.protection?.required_status_checks);
-        let mut names = protection.map(|required| required.contexts).unwrap_or_default();
+        let mut names = names.flatten().unwrap_or_default();
         let rules = rules.into_iter().flatten().filter(|rule| rule.kind == "required_status_checks");
         let checks = rules.filter_map(|rule| rule.parameters).flat_map(|it| it.required_status_checks);
         names.extend(checks.map(|check| check.context));
@@ -152,20 +114,22 @@ impl GitHub {
         list: &[Check],
         commit: &impl Fn(&str) -> String,
     ) -> Result<(ChecksSetup, bool), Trouble> {
-        let suites: Option<Suites> = self.api.look(&commit("check-suites?per_page=100"))?;
-        let suites = suites.map(|suites| suites.check_suites).unwrap_or_default();
+        let suites: Option<Vec<Suite>> =
+            self.api.look(&commit("check-suites?per_page=100"), "/check_suites")?;
+        let suites = suites.unwrap_or_default();
         let is_own = |suite: &&Suite| suite.app.as_ref().and_then(|app| app.slug.as_deref()) == Some(ACTIONS);
         let unfinished =
             suites.iter().filter(is_own).any(|suite| suite.status.as_deref() != Some("completed"));
         if !list.is_empty() || unfinished {
             return Ok((ChecksSetup::Yes("some were reported".to_owned()), unfinished));
         }
-        let workflows: Option<Workflows> = self.api.look(&self.at("actions/workflows?per_page=100"))?;
+        let workflows: Option<Vec<Workflow>> =
+            self.api.look(&self.at("actions/workflows?per_page=100"), "/workflows")?;
         Ok(match workflows {
             None => {
                 (ChecksSetup::Unknown("this login may not see the project's workflows".to_owned()), false)
             }
-            Some(found) => match found.workflows.iter().find(|workflow| workflow.state == "active") {
+            Some(found) => match found.iter().find(|workflow| workflow.state == "active") {
                 Some(workflow) => {
                     let name = printable(&workflow.name).into_owned();
                     (ChecksSetup::Yes(format!("the project has the workflow {name:?}")), false)
@@ -185,7 +149,7 @@ impl From<Run> for Check {
             name: run.name,
             required: None,
             url: run.html_url,
-            summary: short(&said.collect::<Vec<_>>().join("\n")),
+            summary: summary(&said.collect::<Vec<_>>().join("\n")),
             // A check run of Actions has the id of its job.
             job: is_own.then_some(run.id),
         }
@@ -199,13 +163,9 @@ impl From<Status> for Check {
             "failure" | "error" => CheckState::Failed,
             _ => CheckState::Running,
         };
-        let summary = short(&status.description.unwrap_or_default());
+        let summary = summary(&status.description.unwrap_or_default());
         Self { name: status.context, state, required: None, url: status.target_url, summary, job: None }
     }
-}
-
-fn short(said: &str) -> String {
-    clip(&printable(said.trim()), SUMMARY).into_owned()
 }
 
 /// The meaning of GitHub's check run states; an unknown conclusion counts as failed.

@@ -4,17 +4,14 @@
 use std::collections::HashSet;
 
 use refrain_core::git::Oid;
-use refrain_core::text::{clip, printable};
+use refrain_core::text::printable;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::checks::{Check, CheckState, Checks, ChecksSetup};
+use crate::checks::{Check, CheckState, Checks, ChecksSetup, summary};
 use crate::error::Trouble;
 use crate::gitlab::GitLab;
 use crate::place::encoded;
-
-/// The longest summary of a check, in bytes.
-const SUMMARY: usize = 4 << 10;
 
 #[derive(Debug, Deserialize)]
 struct Pipeline {
@@ -63,11 +60,11 @@ impl GitLab {
         let mut list: Vec<Check> = Vec::new();
         for pipeline in &pipelines {
             let endpoint = self.at(&format!("pipelines/{}/jobs", pipeline.id));
-            list.extend(self.api.all(&endpoint, |page: Vec<Job>| page)?.into_iter().map(Check::from));
+            list.extend(self.api.all::<Job>(&endpoint, "")?.into_iter().map(Check::from));
         }
         // The statuses include the jobs again; only those of external systems are added.
         let endpoint = self.at(&format!("repository/commits/{head}/statuses"));
-        for status in self.api.all(&endpoint, |page: Vec<Status>| page)? {
+        for status in self.api.all::<Status>(&endpoint, "")? {
             if !list.iter().any(|check| check.name == status.name) {
                 list.push(Check::from(status));
             }
@@ -83,7 +80,7 @@ impl GitLab {
     }
 
     fn is_configured(&self, head: &Oid) -> Result<ChecksSetup, Trouble> {
-        let project: Option<Project> = self.api.look(self.at("").trim_end_matches('/'))?;
+        let project: Option<Project> = self.api.look(self.at("").trim_end_matches('/'), "")?;
         let Some(project) = project else {
             return Ok(ChecksSetup::Unknown("this login may not see how the project is set up".to_owned()));
         };
@@ -96,7 +93,7 @@ impl GitLab {
             return Ok(ChecksSetup::Yes(format!("the project is configured by {}", printable(&file))));
         }
         let endpoint = self.at(&format!("repository/files/{}?ref={head}", encoded(&file)));
-        Ok(match self.api.look::<Value>(&endpoint)? {
+        Ok(match self.api.look::<Value>(&endpoint, "")? {
             Some(_) => ChecksSetup::Yes(format!("the commit has {}", printable(&file))),
             None if project.auto_devops_enabled == Some(true) => {
                 ChecksSetup::Yes("the project has Auto DevOps".to_owned())
@@ -113,7 +110,7 @@ impl From<Job> for Check {
             name: job.name,
             required: Some(!job.allow_failure),
             url: job.web_url,
-            summary: short(&job.failure_reason.unwrap_or_default()),
+            summary: summary(&job.failure_reason.unwrap_or_default()),
             job: Some(job.id),
         }
     }
@@ -126,14 +123,10 @@ impl From<Status> for Check {
             name: status.name,
             required: Some(!status.allow_failure),
             url: status.target_url,
-            summary: short(&status.description.unwrap_or_default()),
+            summary: summary(&status.description.unwrap_or_default()),
             job: None,
         }
     }
-}
-
-fn short(said: &str) -> String {
-    clip(&printable(said.trim()), SUMMARY).into_owned()
 }
 
 /// The meaning of GitLab's job and pipeline states. A job that may fail never counts against the commit, and an

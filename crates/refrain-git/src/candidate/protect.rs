@@ -13,7 +13,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use camino::Utf8Path;
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::protect::{Change, Kind, Part, PartViolation, ProtectedPaths, Violation};
-use refrain_files::read_regular;
+use refrain_files::{IfThere, read_regular};
 
 use crate::Cancel;
 use crate::candidate::walk::{ProtectedFile, RULES, Walk, ignored, rules_elsewhere};
@@ -166,12 +166,7 @@ impl Repository {
     }
 
     fn write(&self, git: Git<'_>, index: &Utf8Path, files: &Files) -> Result<Oid, GitError> {
-        match fs::remove_file(index) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(error).on("take away", index)?
-            }
-            _ => {}
-        }
+        fs::remove_file(index).if_there().on("take away", index)?;
         let git = git.with_index(index);
         let mut lines = Vec::new();
         for (path, Blob { mode, object }) in files {

@@ -2,10 +2,8 @@
 
 use camino::Utf8Path;
 use refrain_core::git::{Base, Oid, OmittedPath};
-use refrain_core::glob::PathGlob;
 
-use crate::Cancel;
-use crate::candidate::Rules;
+use crate::candidate::Bounds;
 use crate::candidate::initial_changes::Before;
 use crate::candidate::memory::{ReadStamps, StagedWork};
 use crate::candidate::stage::stage;
@@ -22,10 +20,7 @@ pub struct TreeRequest<'a> {
     pub base: &'a Base,
     /// The path of a private index; that of a commit will do.
     pub index: &'a Utf8Path,
-    /// The size limit of its files, in bytes.
-    pub largest_file: u64,
-    pub allow_secrets: &'a [PathGlob],
-    pub cancel: Option<&'a Cancel>,
+    pub bounds: Bounds<'a>,
 }
 
 impl Repository {
@@ -35,8 +30,8 @@ impl Repository {
     }
 
     pub fn tree_and_rest(&self, request: TreeRequest<'_>) -> Result<(Oid, Vec<OmittedPath>), GitError> {
-        let TreeRequest { base, index, largest_file, allow_secrets, cancel } = request;
-        let git = self.git().until(cancel);
+        let TreeRequest { base, index, bounds } = request;
+        let git = self.git().until(bounds.cancel);
         let before = Before::of(base);
         let (is_still, clean) = self.last_look();
         if let Some(head) = clean.filter(|_| is_still && before.is_empty()) {
@@ -54,14 +49,14 @@ impl Repository {
             return Ok((tree, Vec::new()));
         }
         let looks = ReadStamps::of(self, &status, index).filter(|_| before.is_empty());
-        let rules = Rules { largest: largest_file, allow_secrets, base: base.head.as_ref() };
+        let rules = bounds.rules(base.head.as_ref());
         let mut candidate = choose(self, git, &status, &before, rules)?;
         stage(self, git, status.head.as_ref(), &mut candidate, rules)?;
         let answer = git.text(["write-tree"], &[])?;
         let tree = answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })?;
         self.verify_index(git, &tree)?;
         let left_out = candidate.left_out.clone();
-        StagedWork::keep(self, (index, person), (status, looks), (candidate, &tree), largest_file);
+        StagedWork::keep(self, (index, person), (status, looks), (candidate, &tree), bounds.largest_file);
         Ok((tree, left_out))
     }
 }

@@ -6,9 +6,8 @@ use std::borrow::Cow;
 use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::git::{Base, Dirty, Oid, RepoPath};
-use refrain_core::glob::PathGlob;
 
-use crate::Cancel;
+use crate::candidate::Bounds;
 use crate::candidate::stage;
 use crate::candidate::tree::TreeRequest;
 use crate::commit::message::{IDENTITY_ERRORS, OWN_IDENTITY};
@@ -38,10 +37,7 @@ pub struct SaveRequest<'a> {
     pub files: &'a [(&'a str, &'a [u8])],
     /// The path of a private index; that of a commit will do.
     pub index: &'a Utf8Path,
-    /// The size limit of its files, in bytes.
-    pub largest_file: u64,
-    pub allow_secrets: &'a [PathGlob],
-    pub cancel: Option<&'a Cancel>,
+    pub bounds: Bounds<'a>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +61,10 @@ impl Repository {
     /// It may be repeated: a branch that was made for this loop, this iteration and the same files is reused.
     pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Option<Saved>, GitError> {
         self.check_branch_name(request.branch)?;
-        let SaveRequest { base, mixed, index, largest_file, allow_secrets, cancel, .. } = request;
+        let SaveRequest { base, mixed, index, bounds, .. } = request;
         let mut base = base.clone();
         base.dirty.retain(|dirty| !mixed.contains(&dirty.path));
-        let (tree, _) = self.tree(TreeRequest { base: &base, index, largest_file, allow_secrets, cancel })?;
+        let (tree, _) = self.tree(TreeRequest { base: &base, index, bounds })?;
         if mixed.is_empty()
             && let Some(head) = self.reference("HEAD")?.filter(|head| base.head.as_ref() == Some(head))
             && self.tree_of(&head)? == tree
@@ -82,7 +78,7 @@ impl Repository {
             message: request.message,
             trailers: &[(LOOP, request.id.as_str()), (ITERATION, &iteration), (TREE, tree.as_str())],
             files: request.files,
-            git: self.git().until(cancel).with_index(index),
+            git: self.git().until(bounds.cancel).with_index(index),
         };
         job.run().map(Some)
     }

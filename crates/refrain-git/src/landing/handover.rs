@@ -10,7 +10,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
@@ -18,6 +17,7 @@ use refrain_core::git::{Oid, Operation, RepoPath};
 
 use crate::Cancel;
 use crate::error::{GitError, OnPath};
+use crate::landing::filtered_files::FilteredFiles;
 use crate::landing::handover_disk::{Disk, Step};
 use crate::plumbing::disk::{remove, text};
 use crate::plumbing::git::{Git, said};
@@ -38,6 +38,8 @@ pub struct HandOverRequest<'a> {
     /// The commit to hand over, a descendant of the expected one.
     pub to: &'a Oid,
     pub why: &'a str,
+    /// Whether the agent that made it ran in a sandbox: nothing that it wrote is run outside of one.
+    pub is_from_sandbox: bool,
     /// The path of private indexes, in the plan's own folder: this, and others beside it.
     pub index: &'a Utf8Path,
     /// Cancels it until the first file is written.
@@ -207,16 +209,25 @@ impl Job<'_> {
         let staged = staged.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))?;
         let Some(staged) = staged else { return Ok(HandedOver::InProgress(Operation::Merge)) };
         let steps = steps?;
-        self.check_programs(&steps)?;
         let disk = self.look(&steps, &staged)?;
         if !disk.in_the_way.is_empty() {
             return Ok(in_the_way(disk.in_the_way));
         }
+        // After a kill, files may still be without what filters make of them.
+        let is_open = |step: &&Step| !disk.ahead.contains(&step.path) || self.note.is_there();
+        let new = || steps.iter().filter(is_open).map(|step| (&step.path, &step.to));
+        let filtered = match self.request.is_from_sandbox {
+            true => Some(FilteredFiles::make(self.repository, self.git, to, new())?),
+            false => None,
+        };
         if self.is_check {
             return self.check(&steps, &disk);
         }
         self.note.write()?;
-        for path in &disk.cut_off {
+        // Git compares a file with its index without the filter that made it.
+        let made = filtered.iter().flat_map(|made| &made.paths).filter(|path| !disk.ahead.contains(*path));
+        let made = made.map(|path| self.repository.on_disk(path));
+        for path in disk.cut_off.iter().cloned().chain(made) {
             // If it cannot be removed, git names it and refuses to overwrite it.
             let _ = fs::remove_file(path);
         }
@@ -225,13 +236,14 @@ impl Job<'_> {
         self.put(self.git, ahead.map(|step| (&step.path, &step.to)))?;
         // From here on it cannot be cancelled.
         let git = self.git.to_its_end();
+        let writing = if filtered.is_some() { git.without_filters() } else { git };
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", expected.as_str(), to.as_str()];
-        let mut done = git.run(read, &[])?;
+        let mut done = writing.run(read, &[])?;
         if !done.status.success() {
             // Git compares the times in the index, which lacks them after a hand-over that was killed, and refuses before it
             // writes anything.
             git.run(["update-index", "-q", "--refresh"], &[])?;
-            done = git.run(read, &[])?;
+            done = writing.run(read, &[])?;
         }
         if !done.status.success() {
             let said = said(&done);
@@ -243,10 +255,13 @@ impl Job<'_> {
             self.note.remove()?;
             return Ok(in_the_way([path].into()));
         }
+        if let Some(filtered) = filtered {
+            filtered.place(self.repository)?;
+        }
         if self.head == expected
             && let Some(said) = self.move_branch()?
         {
-            self.take_back(git, &lock, &steps, &disk)?;
+            self.take_back(writing, &lock, &steps, &disk)?;
             self.note.remove()?;
             return Ok(match self.repository.reference("HEAD")? {
                 Some(head) if head != *expected => HandedOver::Diverged { head },
@@ -256,29 +271,6 @@ impl Job<'_> {
         lock.replace_with(index)?;
         self.note.remove()?;
         Ok(HandedOver::Done)
-    }
-
-    /// Refuses to write a file that a filter or a merge driver of the user's git runs, or one beside it: git would run it for
-    /// the next file.
-    fn check_programs(&self, steps: &[Step]) -> Result<(), GitError> {
-        let programs = self.repository.programs_of_filters(self.git)?;
-        if programs.is_empty() {
-            return Ok(());
-        }
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let written: Vec<_> =
-            steps.iter().map(|step| (real(&self.repository.on_disk(&step.path)), &step.path)).collect();
-        let root = real(self.repository.root().as_std_path());
-        for (program, setting) in programs {
-            let program = real(program.as_std_path());
-            // A script loads what is in its folder.
-            let folder = program.parent().filter(|folder| program.is_file() && **folder != root);
-            let place = folder.filter(|folder| folder.starts_with(&root)).unwrap_or(&program);
-            if let Some((_, path)) = written.iter().find(|(path, _)| path.starts_with(place)) {
-                return Err(GitError::ChangedProgram { path: RepoPath::from_bytes(path), setting });
-            }
-        }
-        Ok(())
     }
 
     /// Asks git whether it would overwrite something; it writes only the private index.
@@ -311,9 +303,9 @@ impl Job<'_> {
         disk: &Disk,
     ) -> Result<(), GitError> {
         lock.copy_to(self.request.index)?;
-        let written = steps.iter().filter(|step| !disk.ahead.contains(&step.path) && !step.is_submodule());
+        let written = || steps.iter().filter(|step| !disk.ahead.contains(&step.path) && !step.is_submodule());
         let mut back = Vec::new();
-        for step in written {
+        for step in written() {
             match &step.from {
                 Some(_) => back.extend([step.path.as_slice(), b"\0"].concat()),
                 None => {
@@ -328,7 +320,13 @@ impl Job<'_> {
                 }
             }
         }
-        Git::output(git, ["checkout-index", "--force", "-z", "--stdin"], &back).map(drop)
+        Git::output(git, ["checkout-index", "--force", "-z", "--stdin"], &back)?;
+        if self.request.is_from_sandbox {
+            let old = written().map(|step| (&step.path, &step.from));
+            FilteredFiles::make(self.repository, self.git, self.request.expected, old)?
+                .place(self.repository)?;
+        }
+        Ok(())
     }
 }
 

@@ -16,7 +16,7 @@ use refrain_proc::program::in_path;
 use refrain_proc::tool::Sweeper;
 
 use crate::error::GitError;
-use crate::plumbing::configuration::{GitSettings, PROGRAM, REFERENCE_HOOK, is_no, is_of_filter};
+use crate::plumbing::configuration::{GitSettings, PROGRAM, REFERENCE_HOOK, is_no};
 use crate::plumbing::disk::seen;
 use crate::plumbing::git::{Git, Guard};
 use crate::plumbing::git_files;
@@ -59,19 +59,14 @@ impl Repository {
         }
     }
 
-    /// The paths that filters and merge drivers run, as far as they are seen in their settings, which are named too.
-    pub(crate) fn programs_of_filters(&self, git: Git<'_>) -> Result<Vec<(Utf8PathBuf, String)>, GitError> {
-        configured(self, git, |it| {
-            let settings = it.settings.iter().filter(|setting| is_of_filter(&setting.key));
-            let paths = settings.flat_map(|setting| {
-                let runs_files = words_of(&setting.value).next().is_some_and(is_interpreter);
-                // A shell looks for another word in `PATH`.
-                let is_path = move |word: &&str| word.contains('/') || runs_files && !word.starts_with('-');
-                let words = words_of(&setting.value).filter(is_path);
-                words.map(|word| (path_of(self, word, self.root()), setting.key.clone()))
-            });
-            paths.collect()
-        })
+    /// The names of the filters that make files from objects.
+    pub(crate) fn filters(&self, git: Git<'_>) -> Result<BTreeSet<String>, GitError> {
+        let keys = configured(self, git, |it| it.overrides(self.pins()))??.filters;
+        let names = keys.iter().filter_map(|key| {
+            let (name, what) = key.strip_prefix("filter.")?.rsplit_once('.')?;
+            matches!(what, "smudge" | "process").then(|| name.to_owned())
+        });
+        Ok(names.collect())
     }
 
     /// The programs and push targets that differ from their pins, by name. Git is asked only if a file of its
@@ -236,14 +231,6 @@ fn digest(repository: &Repository, value: &str, files: &mut BTreeSet<Utf8PathBuf
         }
     }
     short(&hasher)
-}
-
-/// Whether a word of a command is a program that runs the file in a later word.
-fn is_interpreter(word: &str) -> bool {
-    let name = word.rsplit('/').next().unwrap_or(word);
-    let name = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
-    ["sh", "bash", "dash", "zsh", "env", "python", "perl", "ruby", "node", "deno", "bun", "php"]
-        .contains(&name)
 }
 
 /// The words of a command in a setting.

@@ -61,7 +61,8 @@ impl GitSettings {
                 let is_program = |setting: &Setting| {
                     is_of_filter(&setting.key) && !self.used(&setting.key, &told).is_empty()
                 };
-                let has_filters = self.settings.iter().any(is_program);
+                let filters =
+                    self.settings.iter().filter(|it| is_program(it)).map(|it| it.key.clone()).collect();
                 let has_own_hooks = self.settings.iter().any(|setting| setting.key.starts_with("hook."));
                 let has_hooks =
                     has_own_hooks || self.pinned_files.iter().any(|pin| pin.name.starts_with(HOOKS));
@@ -73,7 +74,7 @@ impl GitSettings {
                     key == "extensions.partialclone"
                         || key.starts_with("remote.") && key.ends_with(".promisor")
                 });
-                Ok(Overrides { has_filters, has_programs, has_reference_hook, fetches, ..told })
+                Ok(Overrides { filters, has_programs, has_reference_hook, fetches, ..told })
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Files on disk: stamps, and removal of a file or folder of any kind.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_files::IfThere;
 /// Reads a text of git's own.
 pub(crate) use refrain_files::read_text as text;
 use refrain_proc::tool::SignalHold;
@@ -35,10 +36,7 @@ pub(crate) fn remove(path: &Utf8Path) -> Result<(), GitError> {
         Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };
-    match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),
-        _ => Ok(()),
-    }
+    removed.if_there().on("remove", path).map(drop)
 }
 
 /// Writes a file unless it already has this content. Never writes through a symbolic link.

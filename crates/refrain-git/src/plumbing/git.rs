@@ -208,6 +208,17 @@ pub(crate) trait Guard: std::fmt::Debug + Sync {
     fn git_folders(&self) -> [&Utf8Path; 2];
 }
 
+/// Where the filters of the user run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Filtering {
+    /// In the work, and in the sandbox of the loop if it has one.
+    InWork,
+    /// In a folder without the work, with the rights of the user. One that fails is an error.
+    Apart,
+    /// Nowhere: files have the content of their objects.
+    Off,
+}
+
 /// The folders in which git finds objects, and to the first of which it adds new ones.
 #[derive(Clone, Copy, Debug)]
 enum ObjectPlace<'a> {
@@ -239,6 +250,7 @@ pub(crate) struct Git<'a> {
     limit: Option<Duration>,
     guard: Option<&'a dyn Guard>,
     runs_hooks: bool,
+    filtering: Filtering,
     /// No setting of the user is overridden: it is only read.
     is_bare: bool,
     /// It is not ended in the middle.
@@ -265,6 +277,7 @@ impl<'a> Git<'a> {
             author: None,
             guard: None,
             runs_hooks: false,
+            filtering: Filtering::InWork,
             is_bare: false,
             is_final: false,
             is_offline: false,
@@ -286,6 +299,16 @@ impl<'a> Git<'a> {
     /// The same with the user's hooks, if they equal their pins.
     pub(crate) fn with_hooks(self) -> Self {
         Self { runs_hooks: true, ..self }
+    }
+
+    /// The same without filters.
+    pub(crate) fn without_filters(self) -> Self {
+        Self { filtering: Filtering::Off, ..self }
+    }
+
+    /// The same with filters that run with the rights of the user: its folder has nothing that an agent wrote but attributes.
+    pub(crate) fn with_filters_apart(self) -> Self {
+        Self { filtering: Filtering::Apart, ..self }
     }
 
     /// The same, which gets no missing objects from a remote.
@@ -379,6 +402,11 @@ impl<'a> Git<'a> {
             tool = tool.args(NO_HOOKS);
             overrides.settings.append(&mut overrides.without_hooks);
         }
+        match self.filtering {
+            Filtering::InWork => {}
+            Filtering::Apart => overrides.require_filters(true),
+            Filtering::Off => overrides.drop_filters(),
+        }
         overrides.settings.extend_from_slice(self.settings);
         if self.is_offline {
             overrides.variables.push(NO_LAZY_FETCH);
@@ -399,7 +427,8 @@ impl<'a> Git<'a> {
             tool = tool.with("GIT_ALLOW_PROTOCOL", "none");
         }
         let runs_programs = (runs_hooks && overrides.has_programs)
-            || (overrides.has_filters && (is_one_of(FILTERING) || args.iter().any(|arg| arg == "--filters")))
+            || (!overrides.filters.is_empty()
+                && (is_one_of(FILTERING) || args.iter().any(|arg| arg == "--filters")))
             || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
         let is_look = args.iter().any(|word| LOOKING.iter().any(|look| word == look));
@@ -410,7 +439,9 @@ impl<'a> Git<'a> {
         }
         let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs_programs);
         // A push needs the user's logins, and a signature the user's keys: neither runs what an agent can change.
-        let is_confined = !is_one_of(TALKING) && command_of(&args) != Some("commit-tree");
+        let is_confined = !is_one_of(TALKING)
+            && command_of(&args) != Some("commit-tree")
+            && self.filtering != Filtering::Apart;
         let fetches = overrides.fetches && !overrides.variables.contains(&NO_LAZY_FETCH);
         let limits = if runs_programs || fetches {
             None

@@ -13,6 +13,7 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
+use refrain_files::IfThere;
 use refrain_proc::tool::SignalHold;
 
 use crate::error::{GitError, OnPath};
@@ -134,13 +135,12 @@ impl Index {
 
     /// Its stamp, if it exists; an error if it is no regular file of a plausible size.
     fn bounded(&self) -> Result<FileStamp, GitError> {
-        match refrain_files::open_regular(&self.path).and_then(|file| file.metadata()) {
-            Ok(meta) if meta.len() > LARGEST => {
+        let found = refrain_files::open_regular(&self.path).and_then(|file| file.metadata());
+        match found.if_there().on("read", &self.path)? {
+            Some(meta) if meta.len() > LARGEST => {
                 Err(GitError::LargeIndex { path: self.path.clone(), most: LARGEST })
             }
-            Ok(_) => Ok(self.seen()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).on("read", &self.path),
+            found => Ok(found.and_then(|_| self.seen())),
         }
     }
 

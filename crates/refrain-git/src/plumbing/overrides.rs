@@ -1,6 +1,8 @@
 //! Settings that make git run a program or connect elsewhere, and the replacements for those that differ from their
 //! pins. An agent can write to every configuration file of its user.
 
+use std::collections::BTreeSet;
+
 use camino::Utf8PathBuf;
 use refrain_core::git::{GitPin, GitPins};
 
@@ -90,7 +92,8 @@ pub(crate) struct Overrides {
     pub(crate) variables: Vec<(&'static str, &'static str)>,
     pub(crate) without_hooks: Vec<(String, String)>,
     pub(crate) allows_hooks: bool,
-    pub(crate) has_filters: bool,
+    /// The settings with programs that filter or merge content.
+    pub(crate) filters: Vec<String>,
     pub(crate) has_programs: bool,
     pub(crate) has_reference_hook: bool,
     /// Where links in the git folder lead.
@@ -124,6 +127,25 @@ impl Overrides {
             }
         }
         overrides
+    }
+
+    /// No program filters or merges content.
+    pub(crate) fn drop_filters(&mut self) {
+        self.require_filters(false);
+        for key in std::mem::take(&mut self.filters) {
+            if let Some(Rule::Value(other)) = rule(&key) {
+                self.settings.push((key, other.to_owned()));
+            }
+        }
+    }
+
+    /// Whether content that a filter does not make is an error.
+    pub(crate) fn require_filters(&mut self, is_required: bool) {
+        let parts = self.filters.iter().filter_map(|key| parts(key));
+        let names: BTreeSet<_> = parts.filter(|(section, ..)| *section == "filter").map(|it| it.1).collect();
+        let keys = names.into_iter().flatten().map(|name| format!("filter.{name}.required"));
+        let required: Vec<_> = keys.map(|key| (key, is_required.to_string())).collect();
+        self.settings.extend(required);
     }
 
     /// The overrides that apply with any pins: no git of ours runs a hook from a setting, or the command of a

@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use refrain_core::event::PushReport;
 use refrain_core::git::Oid;
-use refrain_core::glob::PathGlob;
 use refrain_proc::tool::{ToolError, ToolOutput};
 
-use crate::Cancel;
-use crate::candidate::Rules;
+use crate::candidate::{Bounds, Rules};
 use crate::commit::history::{screen_commits, screen_messages, unscreened};
 use crate::error::GitError;
 use crate::plumbing::commit_config::configured;
@@ -33,10 +31,7 @@ pub struct PushRequest<'a> {
     pub branch: &'a str,
     /// The head before the loop: later commits are the loop's and the agent's. None if there was no commit.
     pub since: Option<&'a Oid>,
-    /// The largest file that is scanned, in bytes.
-    pub largest_file: u64,
-    pub allow_secrets: &'a [PathGlob],
-    pub cancel: Option<&'a Cancel>,
+    pub bounds: Bounds<'a>,
 }
 
 impl Repository {
@@ -61,13 +56,13 @@ impl Repository {
     fn try_push(&self, upstream: &Upstream, request: PushRequest<'_>) -> Result<Option<String>, GitError> {
         let remote = &upstream.remote;
         let refname = format!("refs/heads/{}", request.branch);
-        let PushRequest { since, largest_file, allow_secrets, .. } = request;
+        let PushRequest { since, bounds, .. } = request;
         let new =
             [format!("{refname}^@")].into_iter().chain(since.map(|since| format!("^{since}"))).collect();
-        let rules = Rules { largest: largest_file, allow_secrets, base: since };
+        let rules = bounds.rules(since);
         let found = match exposed_name(request.branch) {
             Some(found) => Some(found),
-            None => self.exposed_at(upstream, new, rules, request.cancel)?,
+            None => self.exposed_at(upstream, new, rules, bounds.cancel)?,
         };
         if let Some(secret) = found {
             let next = format!("look at it, and git push {remote} {} once it may be seen", request.branch);
@@ -76,7 +71,7 @@ impl Repository {
         if self.is_confined()
             && let Some(head) = self.branch_head(request.branch)?
         {
-            let asked = self.ask_pre_push(upstream, (&refname, &head), (&refname, None), request.cancel)?;
+            let asked = self.ask_pre_push(upstream, (&refname, &head), (&refname, None), bounds.cancel)?;
             if let Err(said) = asked {
                 return Ok(Some(format!("a hook declined the push: {said}")));
             }
@@ -92,11 +87,17 @@ impl Repository {
             &format!("{refname}:{refname}"),
         ];
         let done = self.known_to(&upstream.url, |env| {
-            let pushing = self.git().until(request.cancel).within(Some(LONGEST)).in_env(env);
+            let pushing = self.git().until(bounds.cancel).within(Some(LONGEST)).in_env(env);
             let pushing = self.with_hooks_outside(pushing).with_settings(&destination.settings);
             pushing.run(WITHOUT_PROMPTS.iter().copied().chain(push), &[])
         })?;
-        Ok((!done.status.success()).then(|| said(&done)))
+        if !done.status.success() {
+            return Ok(Some(said(&done)));
+        }
+        if let Some(head) = self.branch_head(request.branch)? {
+            self.track(&destination, request.branch, &head);
+        }
+        Ok(None)
     }
 
     /// Lets git connect to the remote at `url` with the user's own login, or else with the token.

@@ -146,7 +146,10 @@ impl Repository {
     fn move_to(&self, request: RebaseRequest<'_>, from: &Oid, to: &Oid) -> Result<HandedOver, GitError> {
         let RebaseRequest { id, branch, index, cancel, .. } = request;
         let why = "refrain: rebase on the remote";
-        self.hand_over(HandOverRequest { id, branch, expected: from, to, why, index, cancel })
+        // The worktree is that of the loop: what a filter runs there, it runs in the sandbox.
+        let is_from_sandbox = false;
+        let request = HandOverRequest { id, branch, expected: from, to, why, is_from_sandbox, index, cancel };
+        self.hand_over(request)
     }
 }
 

@@ -11,9 +11,9 @@ use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
-use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
+use crate::candidate::Bounds;
 use crate::candidate::integrity::LISTED;
 use crate::commit::save::Saved;
 use crate::error::{GitError, OnPath};
@@ -53,10 +53,7 @@ pub struct ReadyRequest<'a> {
     /// The branch's position, if it already exists and may be moved: its commits are kept elsewhere, or no longer
     /// needed.
     pub was: Option<&'a Oid>,
-    /// The largest file that is saved, in bytes.
-    pub largest_file: u64,
-    pub allow_secrets: &'a [PathGlob],
-    pub cancel: Option<&'a Cancel>,
+    pub bounds: Bounds<'a>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,12 +102,12 @@ impl Repository {
             }
             Folder::Whole => self.there(request.folder)?,
         };
-        there.wake_slot(request.cancel)?;
+        there.wake_slot(request.bounds.cancel)?;
         let saved = if is_begun {
-            there.reset(request.at, request.cancel)?;
+            there.reset(request.at, request.bounds.cancel)?;
             None
         } else {
-            let look = match there.try_to_look_in_slot(request.cancel)? {
+            let look = match there.try_to_look_in_slot(request.bounds.cancel)? {
                 Ok(look) => look,
                 Err(reason) => return Ok(ReadySlot::Held(vec![reason])),
             };
@@ -125,7 +122,7 @@ impl Repository {
             write_note(&begun)?;
             match (&saved, &look.status.head) {
                 (None, Some(head)) if look.status.entries.is_empty() => there.switch(head, request)?,
-                _ => there.reset(request.at, request.cancel)?,
+                _ => there.reset(request.at, request.bounds.cancel)?,
             }
             saved
         };
@@ -275,11 +272,11 @@ impl Repository {
 
     /// Creates a slot in an empty place. The branch is nearly always new and unused: then the worktree starts on it.
     fn make_slot(&self, request: ReadyRequest<'_>) -> Result<ReadySlot, GitError> {
-        let ReadyRequest { folder, branch, at, was, cancel, .. } = request;
+        let ReadyRequest { folder, branch, at, was, bounds, .. } = request;
         let is_new = was.is_none() && self.make_reference(&format!("refs/heads/{branch}"), at, WHY)?;
         self.add_slot(request, is_new.then_some(branch))?;
         let there = self.there(folder)?;
-        there.fill(at, cancel)?;
+        there.fill(at, bounds.cancel)?;
         match is_new {
             true => {
                 remove(&note(request.beside))?;
@@ -290,8 +287,8 @@ impl Repository {
     }
 
     fn add_slot(&self, request: ReadyRequest<'_>, branch: Option<&str>) -> Result<(), GitError> {
-        let ReadyRequest { folder, at, cancel, .. } = request;
-        let add = || self.add_empty_worktree(self.git().until(cancel), folder, (at, branch));
+        let ReadyRequest { folder, at, bounds, .. } = request;
+        let add = || self.add_empty_worktree(self.git().until(bounds.cancel), folder, (at, branch));
         match add() {
             // Leftovers of a git that was killed while making it.
             Err(GitError::Failed { .. }) if self.listed(request.folder)?.is_some() => {
@@ -304,13 +301,13 @@ impl Repository {
 
     fn switch(&self, head: &Oid, request: ReadyRequest<'_>) -> Result<(), GitError> {
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", head.as_str(), request.at.as_str()];
-        let git = self.git().until(request.cancel);
+        let git = self.git().until(request.bounds.cancel);
         let before = git.output(LISTED, &[])?;
         let done = git.run(SETTINGS.iter().copied().chain(read), &[])?;
         // Files in the way are ignored or newer than the last look: no process works here, so they are overwritten.
         match done.status.success() {
             true => self.verify_new_files(git, (self.root(), &before), request.at),
-            false => self.reset(request.at, request.cancel),
+            false => self.reset(request.at, request.bounds.cancel),
         }
     }
 

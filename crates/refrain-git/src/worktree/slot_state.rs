@@ -120,9 +120,8 @@ impl Repository {
         if look.is_clean() {
             return Ok(Ok(None));
         }
-        let ReadyRequest { largest_file, allow_secrets, cancel, .. } = request;
         let (base, index) = (Base::default(), request.beside.join("index"));
-        let tree = TreeRequest { base: &base, index: &index, largest_file, allow_secrets, cancel };
+        let tree = TreeRequest { base: &base, index: &index, bounds: request.bounds };
         let (tree, left_out) = self.tree_and_rest(tree)?;
         if !left_out.is_empty() {
             return Ok(Err(left_out
@@ -137,7 +136,7 @@ impl Repository {
             message: &format!("wip: what was left in {of}\n\n{}", look.reasons().join("\n")),
             trailers: &[(SLOT, &of), (TREE, tree.as_str())],
             files: &[],
-            git: self.git().until(cancel).with_index(&index),
+            git: self.git().until(request.bounds.cancel).with_index(&index),
         };
         let saved = job.run()?;
         if let Some(operation) = look.operation {

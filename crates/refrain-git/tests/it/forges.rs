@@ -10,7 +10,7 @@ use refrain_forge::{
     CheckState, ChecksSetup, Forge, MergeBlocker, MergeOutcome, Mergeable, PullRequest, PullRequestContent,
     RetryTime, State, Trouble, Verdict,
 };
-use refrain_git::{Cancel, PublishRequest, Push, Refusal};
+use refrain_git::{Bounds, Cancel, PublishRequest, Push, Refusal};
 use rstest::rstest;
 use testkit::{Fault, Limit};
 
@@ -95,10 +95,8 @@ impl AtForge {
             upstream: &repository.upstream(BRANCH).unwrap().unwrap(),
             head: &self.head,
             was_there: false,
-            largest_file: 1 << 20,
             base: None,
-            allow_secrets: &[],
-            cancel: None,
+            bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: None },
         });
         pushed.unwrap_or_else(|error| panic!("{error}"))
     }

@@ -14,6 +14,7 @@ struct Waiting {
     place: TestRepository,
     begin: Oid,
     wave: Oid,
+    is_from_sandbox: bool,
 }
 
 impl Waiting {
@@ -41,7 +42,7 @@ impl Waiting {
         place.git(&["commit", "-qm", "Wave"]);
         let wave = place.head();
         place.git(&["checkout", "-q", "main"]);
-        Self { place, begin, wave }
+        Self { place, begin, wave, is_from_sandbox: false }
     }
 
     fn try_hand_over(&self, branch: Option<&str>) -> Result<HandedOver, GitError> {
@@ -51,6 +52,7 @@ impl Waiting {
             expected: &self.begin,
             to: &self.wave,
             why: "refrain: wave 1",
+            is_from_sandbox: self.is_from_sandbox,
             index: &self.place.top().join("loop/index"),
             cancel: self.place.cancel.as_ref(),
         })
@@ -412,22 +414,63 @@ fn no_file_in_the_git_folder_is_taken_for_a_handover_that_was_killed() {
     assert_eq!((place.status(), place.read("README.md")), (vec![" M README.md".to_owned()], String::new()));
 }
 
-#[rstest]
-#[case::itself("other", "sh ./other")]
-#[case::what_it_loads("src/json.py", "python3 src/a.rs")]
-fn a_script_that_a_filter_of_the_user_runs_is_not_handed_over(#[case] changed: &str, #[case] smudge: &str) {
-    let it = Waiting::of(|place| {
-        place.write(changed, "touch ran; cat\n");
-        place.write("zz.up", "the last\n");
+/// A wave that makes files by a filter which it sets up itself, out of a sandbox.
+fn filtered(smudge: &str) -> Waiting {
+    let mut it = Waiting::of(|place| {
         place.write(".gitattributes", "*.up filter=up\n");
+        place.write("new/zz.up", "the last\n");
+        place.make_executable("new/zz.up");
+        place.write("src/a.rs", "fn a() { wave() }\n");
+        place.write("other", "touch ran; cat\n");
     });
+    it.is_from_sandbox = true;
     it.place.git(&["config", "filter.up.smudge", smudge]);
+    it.place.git(&["config", "filter.up.clean", "tr A-Z a-z"]);
+    it
+}
+
+#[test]
+fn filters_of_the_user_make_the_files_of_a_sandbox_apart() {
+    let it = filtered("tr a-z A-Z");
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    it.is_done();
+    assert_eq!(it.place.read("new/zz.up"), "THE LAST\n");
+    assert_eq!(it.place.read("src/a.rs"), "fn a() { wave() }\n");
+}
+
+#[rstest]
+#[case::of_the_folder("sh ./other")]
+#[case::of_the_top("\"$(git rev-parse --show-toplevel)\"/other")]
+#[case::of_the_path("PATH=.:$PATH other")]
+#[case::of_an_interpreter("X=1 sh other")]
+fn no_script_of_the_work_is_a_filter_of_it(#[case] smudge: &str) {
+    let it = filtered(smudge);
     let before = it.everything();
-    let error = it.try_hand_over(Some("main")).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("{changed} is changed, and your git runs it")), "{error}");
-    assert!(error.contains("as filter.up.smudge"), "{error}");
+    let error = it.try_hand_over(Some("main")).unwrap_err();
+    assert!(matches!(&error, GitError::Filter(said) if said.contains("new/zz.up")), "{error}");
     assert_eq!(it.everything(), before);
     assert!(!it.place.path("ran").exists() && !it.lock().exists());
+}
+
+#[test]
+fn what_a_filter_made_is_put_back_too() {
+    let it = filtered("tr a-z A-Z");
+    let place = &it.place;
+    place.git(&["checkout", "-q", "--detach", it.wave.as_str()]);
+    place.write("new/zz.up", "THE NEWEST\n");
+    place.git(&["commit", "-qam", "Wave 2"]);
+    let second = place.head();
+    place.git(&["checkout", "-q", "main"]);
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    let it = Waiting { begin: it.wave.clone(), wave: second, ..it };
+    it.place.hook("reference-transaction", "test \"$1\" = prepared && exit 1; exit 0");
+    let handed = it.hand_over();
+    assert!(matches!(handed, HandedOver::BranchHeld { .. }), "{handed:?}");
+    assert_eq!(it.place.read("new/zz.up"), "THE LAST\n");
+    it.place.hook("reference-transaction", "exit 0");
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    it.is_done();
+    assert_eq!(it.place.read("new/zz.up"), "THE NEWEST\n");
 }
 
 /// The agent of another loop may put a link there at any time, also when this loop has no sandbox.

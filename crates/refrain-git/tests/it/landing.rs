@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use camino::Utf8PathBuf;
 use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
 use refrain_git::{
-    GitError, LandRequest, LandingOutcome, LinearBranch, MergeRequest, MergeResult, RemakeRequest, Wave,
-    WaveRequest, Work,
+    Bounds, GitError, LandRequest, LandingOutcome, LinearBranch, MergeRequest, MergeResult, RemakeRequest,
+    Wave, WaveRequest, Work,
 };
 use rstest::rstest;
 
@@ -74,9 +74,7 @@ impl<'a> Line<'a> {
             reference: LINE,
             tip,
             works: &works.collect::<Vec<_>>(),
-            largest_file: 1 << 20,
-            allow_secrets: &[],
-            cancel: None,
+            bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: None },
         })
     }
 

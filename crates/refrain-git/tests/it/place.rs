@@ -11,7 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::git::{Base, CommitReport, CommitResult, Oid, OmittedPath, SkipReason};
 use refrain_core::glob::PathGlob;
-use refrain_git::{Cancel, CommitRequest, GitError, Repository};
+use refrain_git::{Bounds, Cancel, CommitRequest, GitError, Repository};
 use refrain_proc::tool::Tool;
 use tempfile::TempDir;
 
@@ -200,9 +200,11 @@ impl TestRepository {
             iteration,
             message: &self.message.replace("{iteration}", &iteration.to_string()),
             index: &self.top.join("loop/index"),
-            largest_file: 1 << 20,
-            allow_secrets: &self.allow_secrets,
-            cancel: self.cancel.as_ref(),
+            bounds: Bounds {
+                largest_file: 1 << 20,
+                allow_secrets: &self.allow_secrets,
+                cancel: self.cancel.as_ref(),
+            },
         })
     }
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
 use refrain_git::{
-    BaseReturn, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseOutcome, RebaseRequest, Refusal,
-    Upstream,
+    BaseReturn, Bounds, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseOutcome, RebaseRequest,
+    Refusal, Upstream,
 };
 use rstest::rstest;
 
@@ -79,9 +79,7 @@ impl Published {
             head: &self.place.head(),
             was_there,
             base: Some(&self.begin),
-            largest_file: 1 << 20,
-            allow_secrets: &[],
-            cancel: self.place.cancel.as_ref(),
+            bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: self.place.cancel.as_ref() },
         })
     }
 
@@ -152,6 +150,36 @@ fn a_commit_is_pushed_once_and_a_new_branch_is_made() {
     assert_eq!(it.publish(), Push::UpToDate { head: head.clone() });
     assert_eq!(it.try_publish("refrain/new", false).unwrap(), Push::Pushed { head: head.clone() });
     assert_eq!((it.there("main"), it.there("refrain/new")), (Some(head.clone()), Some(head)));
+}
+
+#[test]
+fn references_follow_the_remote_and_not_through_links_of_an_agent() {
+    let it = Published::new();
+    it.place.git(&["fetch", "-q"]);
+    let followed = |branch: &str| {
+        it.place.git(&["for-each-ref", "--format=%(objectname)", &format!("refs/remotes/origin/{branch}")])
+    };
+    let pushed = it.commit("src/a.rs", "fn a() { 1 }\n");
+    it.publish();
+    assert_eq!(followed("main"), pushed.as_str(), "of what was pushed");
+    let theirs = it.commit_there("src/b.rs", "fn b() { 1 }\n");
+    it.publish();
+    assert_eq!(followed("main"), theirs.as_str(), "of what was fetched");
+
+    let outside = it.place.top().join("outside");
+    fs::create_dir(&outside).unwrap();
+    it.place.write_at(outside.join("log"), "mine\n");
+    let git = it.place.root().join(".git");
+    let log = git.join("logs/refs/remotes/origin/main");
+    fs::remove_file(&log).unwrap();
+    std::os::unix::fs::symlink(outside.join("log"), &log).unwrap();
+    std::os::unix::fs::symlink(&outside, git.join("refs/remotes/origin/topics")).unwrap();
+    it.place.git(&["reset", "-q", "--hard", theirs.as_str()]);
+    it.commit("src/a.rs", "fn a() { 2 }\n");
+    assert!(matches!(it.publish(), Push::Pushed { .. }));
+    assert!(matches!(it.try_publish("topics/one", false).unwrap(), Push::Pushed { .. }));
+    assert_eq!(fs::read_to_string(outside.join("log")).unwrap(), "mine\n");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use refrain_core::event::PushReport;
 use refrain_core::git::{Base, Oid};
-use refrain_git::{GitError, PushRequest, SaveRequest, Saved};
+use refrain_git::{Bounds, GitError, PushRequest, SaveRequest, Saved};
 use rstest::rstest;
 
 use crate::place::{TestRepository, id};
@@ -31,9 +31,7 @@ fn save_with(
         message,
         files,
         index: &place.top().join("loop/index"),
-        largest_file: 1 << 20,
-        allow_secrets: &[],
-        cancel: None,
+        bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: None },
     })
 }
 
@@ -214,8 +212,11 @@ fn pushed(place: &TestRepository) -> Option<PushReport> {
 }
 
 fn pushed_since(place: &TestRepository, since: Option<&Oid>) -> Option<PushReport> {
-    let request =
-        PushRequest { branch: BRANCH, since, largest_file: 1 << 20, allow_secrets: &[], cancel: None };
+    let request = PushRequest {
+        branch: BRANCH,
+        since,
+        bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: None },
+    };
     place.repository().push_branch(request).unwrap()
 }
 

@@ -16,6 +16,7 @@ use std::sync::{Arc, mpsc};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Exit;
+use refrain_files::IfThere;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interruption::held_signal;
@@ -25,8 +26,9 @@ use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
 use crate::supervisor::{Job, KeeperSpec, Report, Stdin, Supervisor};
 
-/// Puts the process of a tool into a sandbox. It gets the tool's environment, and a folder that the tool writes.
-type Confine = dyn Fn(Job<NoListener>, &[Variable], &Utf8Path) -> io::Result<Job<NoListener>> + Send + Sync;
+/// Puts the process of a tool into a sandbox. It gets the tool's environment, and the folders that the tool writes.
+type Confine =
+    dyn Fn(Job<NoListener>, &[Variable], &[Utf8PathBuf]) -> io::Result<Job<NoListener>> + Send + Sync;
 type Variable = (OsString, OsString);
 
 /// The sandbox of a tool.
@@ -35,7 +37,7 @@ pub struct Confinement(Arc<Confine>);
 
 impl Confinement {
     pub fn new(
-        confine: impl Fn(Job<NoListener>, &[Variable], &Utf8Path) -> io::Result<Job<NoListener>>
+        confine: impl Fn(Job<NoListener>, &[Variable], &[Utf8PathBuf]) -> io::Result<Job<NoListener>>
         + Send
         + Sync
         + 'static,
@@ -104,7 +106,9 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
     if let Some(Confinement(confine)) = confinement {
         fs::create_dir(&own).map_err(failed)?;
         copy = IndexCopy::make(&mut job, &own).map_err(failed)?;
-        job = confine(job, &env, &own).map_err(failed)?;
+        let objects = job.env.iter().find(|(name, _)| name == OBJECTS).map(|(_, path)| path.into());
+        let folders: Vec<Utf8PathBuf> = [own].into_iter().chain(objects).collect();
+        job = confine(job, &env, &folders).map_err(failed)?;
     }
     let (program, marks) = (sweeper.program.clone(), vec![sweeper.mark.clone()]);
     let keeper = KeeperSpec { program, env, marks, loop_dir: Some(sweeper.loop_dir.clone()), lease: None };
@@ -156,11 +160,8 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
         Exit::Signal(signal) => ExitStatus::from_raw(signal),
         Exit::Lost | Exit::Unseen => return Err(failed(io::Error::other("its supervisor was lost"))),
     };
-    let read = |path: &Utf8Path, most: u64| match output::read_end(path, most) {
-        // A tool without output leaves no log.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        read => read,
-    };
+    // A tool without output leaves no log.
+    let read = |path: &Utf8Path, most| output::read_end(path, most).if_there().map(Option::unwrap_or_default);
     let stdout = read(&stdout, u64::MAX).map_err(failed)?;
     if stdout.len() > tool.most {
         return Err(ToolError::TooMuch { command: tool.command(), most: tool.most });
@@ -170,6 +171,8 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper) -> Result<ToolOutput, Tool
 
 /// The variable that names the index of git.
 const INDEX: &str = "GIT_INDEX_FILE";
+/// The variable that names the folder of the objects of git, if that is not the one of the repository.
+const OBJECTS: &str = "GIT_OBJECT_DIRECTORY";
 
 /// A private index lies beside what a program in a sandbox may not write: it gets a copy.
 struct IndexCopy {
@@ -182,24 +185,19 @@ impl IndexCopy {
         let Some((_, path)) = job.env.iter_mut().find(|(name, _)| name == INDEX) else { return Ok(None) };
         let copy = folder.join("index");
         let original = Utf8PathBuf::from(std::mem::replace(path, copy.to_string()));
-        match refrain_files::open_regular(&original) {
-            Ok(mut file) => {
-                let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
-                io::copy(&mut file, &mut new)?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        if let Some(mut file) = refrain_files::open_regular(&original).if_there()? {
+            let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
+            io::copy(&mut file, &mut new)?;
         }
         Ok(Some(Self { copy, original }))
     }
 
     /// Takes the index as the tool left it. Nothing runs in its sandbox any more.
     fn bring_back(self) -> io::Result<()> {
-        match self.copy.symlink_metadata() {
-            Ok(metadata) if metadata.is_file() => fs::rename(self.copy, self.original),
-            Ok(_) => Err(io::Error::other("a program replaced the index of git")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
+        match self.copy.symlink_metadata().if_there()? {
+            Some(metadata) if metadata.is_file() => fs::rename(self.copy, self.original),
+            Some(_) => Err(io::Error::other("a program replaced the index of git")),
+            None => Ok(()),
         }
     }
 }

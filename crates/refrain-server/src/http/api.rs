@@ -1,4 +1,5 @@
-//! The handlers of the API's routes: each parses its parameters, calls the request handler and renders the result.
+//! The parts of a request as the API's routes read them, and the handlers of the routes that are more than one call
+//! of the request handler.
 
 use std::sync::Arc;
 
@@ -8,34 +9,20 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use refrain_app::plan::edit_tasks::{AddTask, NamedTask};
-use refrain_app::plan::tune::Tune;
-use refrain_app::remote::{PlanRun, Start};
-use refrain_app::verbs::approve::Approve;
-use refrain_app::verbs::merge::Merge;
-use refrain_app::verbs::resume::Resume;
-use refrain_app::verbs::steer::Steering;
-use refrain_app::verbs::take_back::TakeBack;
-use refrain_app::verbs::{AnyStatus, Urgent};
-use refrain_core::plan::TaskEdit;
+use refrain_app::verbs::AnyStatus;
 use refrain_core::text::{clip, printable};
-use refrain_core::view::usage::Report;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::app_state::AppState;
 use super::failure::Failure;
 use super::parameters::{of_body, of_query};
 use crate::http::listener::stop::Stop;
-use crate::requests::{
-    Activity, Difference, DiscardSummary, Filter, LogPart, LoopAddress, LoopParams, MergeSummary,
-    ProjectView, Refusal, RequestHandler, Round, SearchPage, StartResult, UsageOf, VerifyResult,
-};
+use crate::requests::{Activity, Difference, LogPart, LoopAddress, ProjectView, Refusal};
 
-type Shared = State<Arc<AppState>>;
-type JsonResult<T> = Result<Json<T>, Failure>;
+pub(super) type Shared = State<Arc<AppState>>;
+pub(super) type JsonResult<T> = Result<Json<T>, Failure>;
 
 /// A page of a journal.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -153,28 +140,6 @@ pub(super) async fn projects(State(state): Shared) -> JsonResult<Vec<ProjectView
     state.run_blocking(|handler| Ok(handler.projects())).await.map(Json)
 }
 
-pub(super) async fn find(State(state): Shared, Wants(filter): Wants<Filter>) -> JsonResult<SearchPage> {
-    state.run_blocking(move |handler| handler.find(&filter)).await.map(Json)
-}
-
-pub(super) async fn start(State(state): Shared, JsonBody(asked): JsonBody<Start>) -> JsonResult<StartResult> {
-    state.run_blocking(move |handler| handler.start(&asked)).await.map(Json)
-}
-
-pub(super) async fn preview(
-    State(state): Shared,
-    JsonBody(asked): JsonBody<Start>,
-) -> JsonResult<Vec<String>> {
-    state.run_blocking(move |handler| handler.preview(&asked)).await.map(Json)
-}
-
-pub(super) async fn run_plan(
-    State(state): Shared,
-    JsonBody(asked): JsonBody<PlanRun>,
-) -> JsonResult<StartResult> {
-    state.run_blocking(move |handler| handler.run_plan(asked)).await.map(Json)
-}
-
 pub(super) async fn events(
     State(state): Shared,
     axum::Extension(stop): axum::Extension<Stop>,
@@ -190,10 +155,6 @@ pub(super) async fn metrics(State(state): Shared) -> Result<impl IntoResponse, F
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text))
 }
 
-pub(super) async fn standing(State(state): Shared, At(place): At<LoopAddress>) -> JsonResult<AnyStatus> {
-    state.run_blocking(move |handler| handler.standing(&place)).await.map(Json)
-}
-
 pub(super) async fn journal(
     State(state): Shared,
     At(place): At<LoopAddress>,
@@ -207,19 +168,6 @@ pub(super) async fn notes(State(state): Shared, At(place): At<LoopAddress>) -> R
     Ok(text(MARKDOWN, state.run_blocking(move |handler| handler.notes(&place)).await?))
 }
 
-pub(super) async fn report(State(state): Shared, At(place): At<LoopAddress>) -> JsonResult<Value> {
-    let report = state.run_blocking(move |handler| {
-        let (service, id) = handler.open_place(&place)?;
-        let workspace = Some(service.project().worktree.to_string());
-        Ok(handler.report(&LoopParams { loop_id: id.to_string(), workspace })?.report)
-    });
-    report.await.map(Json)
-}
-
-pub(super) async fn usage(State(state): Shared, Wants(asked): Wants<UsageOf>) -> JsonResult<Report> {
-    state.run_blocking(move |handler| handler.usage(&asked)).await.map(Json)
-}
-
 pub(super) async fn export(
     State(state): Shared,
     At(place): At<LoopAddress>,
@@ -227,18 +175,6 @@ pub(super) async fn export(
 ) -> Result<Response, Failure> {
     let exported = state.run_blocking(move |handler| handler.export(&place, format.as_deref())).await?;
     Ok(text("text/plain; charset=utf-8", exported))
-}
-
-pub(super) async fn rounds(State(state): Shared, At(place): At<LoopAddress>) -> JsonResult<Vec<Round>> {
-    state.run_blocking(move |handler| handler.rounds(&place)).await.map(Json)
-}
-
-pub(super) async fn verify(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(EmptyResponse {}): JsonBody<EmptyResponse>,
-) -> JsonResult<VerifyResult> {
-    state.run_blocking(move |handler| handler.verify(&place)).await.map(Json)
 }
 
 pub(super) async fn difference(
@@ -295,114 +231,8 @@ pub(super) async fn activity(
     read.await.map(Json)
 }
 
-pub(super) async fn pause(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(how): JsonBody<Urgent>,
-) -> JsonResult<AnyStatus> {
-    state.run_blocking(move |handler| handler.pause(&place, how)).await.map(Json)
-}
-
-pub(super) async fn cancel(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(how): JsonBody<Urgent>,
-) -> JsonResult<AnyStatus> {
-    state.run_blocking(move |handler| handler.cancel(&place, how)).await.map(Json)
-}
-
-pub(super) async fn resume(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(asked): JsonBody<Resume>,
-) -> JsonResult<AnyStatus> {
-    state.run_blocking(move |handler| handler.resume(&place, &asked)).await.map(Json)
-}
-
-pub(super) async fn approve(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(asked): JsonBody<Approve>,
-) -> JsonResult<AnyStatus> {
-    state.run_blocking(move |handler| handler.approve(&place, &asked)).await.map(Json)
-}
-
-pub(super) async fn steer(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(asked): JsonBody<Steering>,
-) -> JsonResult<AnyStatus> {
-    state.run_blocking(move |handler| handler.say(&place, &asked)).await.map(Json)
-}
-
-pub(super) async fn take_back(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(asked): JsonBody<TakeBack>,
-) -> JsonResult<AnyStatus> {
-    state.run_blocking(move |handler| handler.take_back(&place, &asked)).await.map(Json)
-}
-
-pub(super) async fn answer(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(asked): JsonBody<Steering>,
-) -> JsonResult<AnyStatus> {
-    state.run_blocking(move |handler| handler.answer(&place, &asked)).await.map(Json)
-}
-
 pub(super) async fn archive(State(state): Shared, At(place): At<LoopAddress>) -> JsonResult<AnyStatus> {
     state.run_blocking(move |handler| handler.archive(&place)).await.map(Json)
-}
-
-pub(super) async fn merge(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(how): JsonBody<Merge>,
-) -> JsonResult<MergeSummary> {
-    state.run_blocking(move |handler| handler.merge(&place, how)).await.map(Json)
-}
-
-pub(super) async fn discard(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(EmptyResponse {}): JsonBody<EmptyResponse>,
-) -> JsonResult<DiscardSummary> {
-    state.run_blocking(move |handler| handler.discard(&place)).await.map(Json)
-}
-
-pub(super) async fn add_task(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(task): JsonBody<AddTask>,
-) -> JsonResult<AnyStatus> {
-    state.run_blocking(move |handler| handler.add_task(&place, &task)).await.map(Json)
-}
-
-pub(super) async fn retry_task(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(asked): JsonBody<NamedTask>,
-) -> JsonResult<AnyStatus> {
-    let retry = move |handler: &RequestHandler| handler.edit_task(&place, &asked.task, TaskEdit::Retry);
-    state.run_blocking(retry).await.map(Json)
-}
-
-pub(super) async fn block_task(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(asked): JsonBody<NamedTask>,
-) -> JsonResult<AnyStatus> {
-    let block = move |handler: &RequestHandler| handler.edit_task(&place, &asked.task, TaskEdit::Block);
-    state.run_blocking(block).await.map(Json)
-}
-
-pub(super) async fn tune(
-    State(state): Shared,
-    At(place): At<LoopAddress>,
-    JsonBody(asked): JsonBody<Tune>,
-) -> JsonResult<AnyStatus> {
-    state.run_blocking(move |handler| handler.tune(&place, &asked)).await.map(Json)
 }
 
 /// The type of Markdown, which no browser makes anything of.

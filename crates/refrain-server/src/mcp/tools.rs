@@ -158,7 +158,7 @@ impl Mcp {
         )
     )]
     async fn plan_run(&self, Parameters(asked): Parameters<PlanRun>) -> Result<Json<StartResult>, Refusal> {
-        self.run_blocking(move |handler| handler.run_plan(asked)).await.map(Json)
+        self.run_blocking(move |handler| handler.run_plan(&asked)).await.map(Json)
     }
 }
 

@@ -28,13 +28,13 @@ pub(crate) use answer::{
     SteerResult, StopResult,
 };
 pub use handovers::Handovers;
-pub(crate) use overview::{BlockedFact, Entry, LIST_PAGE, Overview, OverviewFilter, ProjectSettings};
+pub(crate) use overview::{Entry, LIST_PAGE, Overview, OverviewFilter, ProjectSettings};
 pub(crate) use parameters::{List, LoopParams, Steer, Stop, ToolDiff, ToolMerge, WithWait};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use start::{COMMAND, Forecasts};
 pub(crate) use status::name as project_name;
-pub(crate) use stored_data::{Round, UsageOf, VerifyResult, addresses};
-pub(crate) use views::{Difference, Filter, LogPart, LoopAddress, ProjectView, SearchPage};
+pub(crate) use stored_data::{UsageOf, addresses};
+pub(crate) use views::{Difference, LogPart, LoopAddress, ProjectView};
 
 /// The entry point of all protocols: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]

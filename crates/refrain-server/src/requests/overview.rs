@@ -7,8 +7,7 @@ use jiff::{Timestamp, Zoned};
 use refrain_core::text::squeeze;
 use refrain_core::view::usage::GroupBy;
 use refrain_core::view::{Group, Iteration, Kind, metrics};
-use refrain_engine::{Brief, ByKind, CostedList, Detail, ListEntry, Service, now};
-use serde::Deserialize;
+use refrain_engine::{Brief, ByKind, CostedList, Detail, Facts, ListEntry, Service, now};
 
 pub(crate) use self::whole_project::ProjectSettings;
 use super::status::name;
@@ -66,66 +65,6 @@ impl Entry {
     }
 }
 
-/// The fields of a status object that a list shows.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Facts {
-    pub(crate) agent: String,
-    /// The latest of the iteration.
-    pub(crate) attempt: u32,
-    pub(crate) model: Option<String>,
-    pub(crate) waits_for: Option<String>,
-    pub(crate) question: Option<String>,
-    pub(crate) needs: Option<String>,
-    pub(crate) usage: TotalUsage,
-    pub(crate) limits: Caps,
-    pub(crate) gates: Vec<GateFact>,
-    pub(crate) approval: Option<ApprovalFact>,
-    pub(crate) tag: Option<String>,
-    /// The tasks of a plan that need you.
-    pub(crate) blocked: Vec<BlockedFact>,
-    pub(crate) tasks_done: usize,
-    pub(crate) tasks_total: usize,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct TotalUsage {
-    pub(crate) cost_usd: Option<f64>,
-    /// Of a loop: its cost is not known in full.
-    pub(crate) cost_at_least: bool,
-    /// Of a plan: the same. Of a loop it may be about tokens alone.
-    pub(crate) at_least: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Caps {
-    pub(crate) max_cost_usd: Option<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct GateFact {
-    pub(crate) name: String,
-    pub(crate) hard: bool,
-    pub(crate) passed: bool,
-}
-
-/// A task of a plan that needs you.
-#[derive(Debug, Deserialize)]
-pub(crate) struct BlockedFact {
-    pub(crate) task: String,
-    pub(crate) title: String,
-    pub(crate) reason: String,
-    pub(crate) question: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct ApprovalFact {
-    pub(crate) state: String,
-    pub(crate) tree: Option<String>,
-}
-
 impl RequestHandler {
     /// Everything that is open here, the last touched first within each group.
     pub(crate) fn overview(&self, shown: &OverviewFilter) -> Result<Overview, Refusal> {
@@ -144,7 +83,7 @@ impl RequestHandler {
             for row in rows {
                 match row {
                     ListEntry::Loop(brief) if is_whole || self.sees(service, &brief.id) => {
-                        let facts = (!brief.has_stopped()).then(|| facts(&brief));
+                        let facts = (!brief.has_stopped()).then(|| brief.facts().unwrap_or_default());
                         let group = group(&brief, facts.as_ref());
                         counts[group as usize] += 1;
                         if shown.group.is_none_or(|wanted| wanted == group) {
@@ -210,10 +149,6 @@ fn midnight() -> Timestamp {
     now.start_of_day().map_or(now.timestamp(), |day| day.timestamp())
 }
 
-fn facts(brief: &Brief) -> Facts {
-    brief.object.as_deref().and_then(|object| serde_json::from_str(object).ok()).unwrap_or_default()
-}
-
 /// The group of a loop; of one that runs, its facts say whether it asks.
 fn group(brief: &Brief, facts: Option<&Facts>) -> Group {
     let is_asking = facts.is_some_and(|facts| facts.waits_for.as_deref() == Some("answer"));
@@ -235,7 +170,7 @@ fn entry(
     mut brief: Box<Brief>,
     (goal, known, is_detailed): (String, Option<Facts>, bool),
 ) -> Entry {
-    let facts = known.unwrap_or_else(|| facts(&brief));
+    let facts = known.or_else(|| brief.facts()).unwrap_or_default();
     // An open loop was read for the list.
     let is_unread = is_detailed && brief.has_stopped() && brief.kind != Kind::Plan;
     let iterations = match is_unread.then(|| service.standing(&brief.id)) {

@@ -24,10 +24,10 @@ impl RequestHandler {
     }
 
     /// Works on the tasks of a plan, with a runner of its own.
-    pub(crate) fn run_plan(&self, asked: PlanRun) -> Result<StartResult, Refusal> {
+    pub(crate) fn run_plan(&self, asked: &PlanRun) -> Result<StartResult, Refusal> {
         let (context, mut notes) = (self.context_in(asked.workspace.as_deref())?, Vec::new());
         let plan = asked.plan.as_ref().map(|plan| self.file("plan", plan, &context.dir)).transpose()?;
-        let asked = PlanRun { plan: plan.map(Into::into), ..asked };
+        let asked = PlanRun { plan: plan.map(Into::into), ..asked.clone() };
         let _handover = self.handovers.begin();
         let (_, id) = remote::run_plan(&context, &asked, &mut |note| notes.push(one_line(&note)))?;
         self.started(&id, &context.dir, notes)

@@ -2,13 +2,17 @@
 
 use std::cmp::Reverse;
 
+use refrain_core::LoopId;
 use refrain_core::text::cut;
 use refrain_core::view::StatusWord;
 use refrain_engine::{Brief, ByKind, ListEntry, PlanReport, Service};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::answer::FrontMatter;
-use super::{List, Listing, LoopParams, LoopView, Progress, Refusal, Reported, RequestHandler, Status};
+use super::{
+    List, Listing, LoopAddress, LoopParams, LoopView, Progress, Refusal, Reported, RequestHandler, Status,
+};
 
 /// How much of `state.md` is shown (seed 003).
 const EXCERPT: usize = 40;
@@ -85,15 +89,23 @@ impl RequestHandler {
     /// What was asked and claimed, and what proved it; secrets are omitted.
     pub(crate) fn report(&self, which: &LoopParams) -> Result<Reported, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
-        Ok(Reported {
-            report: match service.report(&id)? {
-                ByKind::Loop(report) => object(&report)?,
-                ByKind::Plan(PlanReport { status, rounds }) => {
-                    let loops: Vec<_> = rounds.iter().map(|(_, report)| report).collect();
-                    serde_json::json!({"schema": 1, "plan": object(&status)?, "loops": object(&loops)?})
-                }
-            },
-        })
+        Ok(Reported { report: report(&service, &id)? })
+    }
+
+    /// The same of a loop that is named by its project and id.
+    pub(crate) fn report_of(&self, place: &LoopAddress) -> Result<Value, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        report(&service, &id)
+    }
+}
+
+fn report(service: &Service, id: &LoopId) -> Result<Value, Refusal> {
+    match service.report(id)? {
+        ByKind::Loop(report) => object(&report),
+        ByKind::Plan(PlanReport { status, rounds }) => {
+            let loops: Vec<_> = rounds.iter().map(|(_, report)| report).collect();
+            Ok(json!({"schema": 1, "plan": object(&status)?, "loops": object(&loops)?}))
+        }
     }
 }
 
@@ -122,6 +134,6 @@ fn excerpt(notes: &str) -> String {
     lines.join("\n")
 }
 
-fn object(value: &impl Serialize) -> Result<serde_json::Value, Refusal> {
+fn object(value: &impl Serialize) -> Result<Value, Refusal> {
     serde_json::to_value(value).map_err(|error| Refusal::new(error.to_string()))
 }

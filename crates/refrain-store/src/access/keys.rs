@@ -2,11 +2,11 @@
 //! user's state home, named after the hash. The credentials themselves are not kept.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::{Timestamp, ToSpan};
+use refrain_files::IfThere;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -111,12 +111,8 @@ impl Keys {
     pub fn revoke(&self) -> Result<usize, DiskError> {
         let mut count = 0;
         for entry in self.dir.read_dir_utf8().into_iter().flatten().flatten() {
-            match fs::remove_file(entry.path()) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(error).on("remove", entry.path());
-                }
-                _ => count += 1,
-            }
+            fs::remove_file(entry.path()).if_there().on("remove", entry.path())?;
+            count += 1;
         }
         Ok(count)
     }

@@ -14,7 +14,7 @@ use refrain_core::signature::{
     statement,
 };
 use refrain_core::{LoopId, Machine};
-use refrain_files::{Folder, split};
+use refrain_files::{Folder, IfThere, split};
 use ring::rand::SystemRandom;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
@@ -83,12 +83,8 @@ impl Signing {
     pub fn check_readable(&self) -> Result<(), DiskError> {
         let home = self.home.parent().unwrap_or(&self.home);
         let key = self.key_file();
-        let readable = |path: &Utf8Path, read: io::Result<()>| match read {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("read", path),
-            Ok(()) | Err(_) => Ok(()),
-        };
-        readable(home, fs::read_dir(home).map(drop))?;
-        readable(&key, fs::File::open(&key).map(drop))
+        fs::read_dir(home).if_there().on("read", home)?;
+        fs::File::open(&key).if_there().on("read", &key).map(drop)
     }
 
     /// Makes the user's key if there is none. Fails if it can be neither read nor made.

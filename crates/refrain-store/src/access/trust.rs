@@ -3,15 +3,15 @@
 //! reach: content that was not trusted has no file there.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
+use refrain_files::IfThere;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::atomic::make_dir;
+use crate::disk::atomic::{encode, make_dir};
 use crate::{DiskError, OnPath, write_atomic};
 
 #[derive(Clone, Debug)]
@@ -106,8 +106,7 @@ impl Trust {
 
     fn write(&self, path: &Utf8Path, trusted: &TrustedContent) -> Result<(), DiskError> {
         make_dir(&self.dir)?;
-        let bytes = serde_json::to_vec(trusted).map_err(std::io::Error::from).on("encode", path)?;
-        write_atomic(path, &bytes)
+        write_atomic(path, &encode(path, trusted)?)
     }
 
     /// Trusts no content of the project any more; returns how many it did.
@@ -115,10 +114,8 @@ impl Trust {
         let of_project = self.all().into_iter().filter(|(_, trusted)| trusted.project == project);
         let mut count = 0;
         for (path, _) in of_project {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).on("remove", &path),
-                _ => count += 1,
-            }
+            fs::remove_file(&path).if_there().on("remove", &path)?;
+            count += 1;
         }
         Ok(count)
     }

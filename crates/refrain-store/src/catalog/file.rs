@@ -2,12 +2,11 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::io::ErrorKind;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_files::IfThere;
 use rusqlite::Connection;
 use rustix::fs::stat;
 
@@ -16,7 +15,7 @@ use super::known::{KnownJournals, ListCache, OpenFile};
 use super::stamp::Stamp;
 use super::{CatalogError, LoopFolder, rows};
 use crate::access::signing::Signing;
-use crate::disk::atomic::make_dir;
+use crate::disk::atomic::{make_dir, open_private};
 use crate::disk::migration::migrate;
 use crate::project::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath, journal};
@@ -241,8 +240,7 @@ impl Catalog {
 /// Makes the file here and not by SQLite, which gives what lies beside it the same mode.
 fn make(path: &Utf8Path) -> Result<(), DiskError> {
     path.parent().map_or(Ok(()), make_dir)?;
-    let made = fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-    made.map(drop).on("open", path)
+    open_private(path).map(drop)
 }
 
 fn connect(mut db: Connection, patience: Duration) -> Result<Connection, CatalogError> {
@@ -280,10 +278,7 @@ fn put_aside(data_home: &Utf8Path) {
         // If it cannot be removed, the catalog cannot be made anew, and the work is done in memory.
         let _ = fs::remove_file(format!("{path}{suffix}"));
     }
-    match fs::rename(&path, aside_place(data_home)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            let _ = fs::remove_file(&path);
-        }
-        _ => {}
+    if fs::rename(&path, aside_place(data_home)).if_there().is_err() {
+        let _ = fs::remove_file(&path);
     }
 }

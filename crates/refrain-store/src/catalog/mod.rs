@@ -9,6 +9,7 @@
 //! process writes for too long, a catalog in memory is used. Only a project's own files can make it fail. The list of
 //! projects is in [`projects`](crate::project::projects), so deleting the catalog loses nothing.
 
+mod facts;
 mod file;
 mod fold;
 mod known;
@@ -20,6 +21,7 @@ mod tests;
 mod update;
 mod usage;
 
+pub use facts::{ApprovalFact, BlockedFact, Caps, Facts, GateFact, TotalUsage};
 pub use file::{Catalog, aside, note, with, with_known};
 pub use fold::Brief;
 pub use known::KnownJournals;

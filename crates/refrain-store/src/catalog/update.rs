@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use camino::Utf8Path;
 use refrain_core::{LoopId, LoopState};
+use refrain_files::IfThere;
 use rustix::fs::{Dir, DirEntry, FileType};
 
 use super::fold::{Brief, Row};
@@ -160,10 +160,7 @@ impl Catalog {
 /// The loops' folders of a shelf, each with the stamp of its journal, if there is one: what is written after that is
 /// seen the next time.
 fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Option<Stamp>>, CatalogError> {
-    let dir = match File::open(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HashMap::new()),
-        dir => dir.on("open", folder)?,
-    };
+    let Some(dir) = File::open(folder).if_there().on("open", folder)? else { return Ok(HashMap::new()) };
     // Thousands of names are read without a path for each.
     let entries = Dir::read_from(&dir).on("read", folder)?.flatten();
     let stamp = |entry: DirEntry| {

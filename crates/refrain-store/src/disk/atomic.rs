@@ -7,8 +7,20 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use camino::Utf8Path;
 use refrain_files::{Folder, split};
 use rustix::fs::{Access, OFlags, access};
+use serde::Serialize;
 
 use crate::{DiskError, OnPath};
+
+/// The JSON that is to be written to `path`.
+pub(crate) fn encode(path: &Utf8Path, value: &impl Serialize) -> Result<Vec<u8>, DiskError> {
+    serde_json::to_vec(value).map_err(io::Error::from).on("encode", path)
+}
+
+/// Opens a file for writing, and makes it for the user alone if there is none. What it has is kept.
+pub(crate) fn open_private(path: &Utf8Path) -> Result<File, DiskError> {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).mode(0o600).open(path).on("open", path)
+}
 
 /// Replaces `path` with `bytes`. After it returns, a crash or a power loss leaves the new file; before, the old one or
 /// none; never a mixture. Costs two syncs: the file, then the folder that names it.

@@ -133,6 +133,15 @@ impl WorktreeLock {
         })
     }
 
+    /// Claims a folder for commits that are handed over to it, or names the loops that work there: they would take the commits
+    /// for their own, and an agent that changes folders meanwhile could lead git elsewhere.
+    pub fn claim_alone(project: &Project, folder: &Utf8Path) -> Result<Result<Self, Vec<String>>, DiskError> {
+        Ok(match Self::claim(project, folder, false)? {
+            ClaimOutcome::Alone(lock) | ClaimOutcome::Beside(lock, _) => Ok(lock),
+            ClaimOutcome::Refused(by) => Err(by),
+        })
+    }
+
     pub fn path(&self) -> Utf8PathBuf {
         lock_of(&self.project, &self.worktree)
     }

@@ -1,13 +1,12 @@
 //! Folders that are numbered from 1 for each project, and belong to the holder of the number's lock: those that
 //! candidates are checked out to, and those that tasks work in. Their content is not handled here.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::disk::atomic::{make_dir, write_atomic};
+use crate::disk::atomic::{make_dir, open_private, write_atomic};
 use crate::project::layout::Project;
 use crate::{DiskError, OnPath};
 
@@ -61,13 +60,7 @@ pub(crate) fn numbers(home: &Utf8Path) -> Vec<u32> {
 /// The lock of one number; none if it is taken. Lock files are never removed while a process could have them open.
 pub(crate) fn lock(home: &Utf8Path, number: u32) -> Result<Option<File>, DiskError> {
     let path = lock_file(home, number);
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path)
-        .on("open", &path)?;
+    let file = open_private(&path)?;
     for _ in 0..TRIES {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),

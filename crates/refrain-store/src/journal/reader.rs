@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use refrain_core::signature::{Objection, PublicKey, Remedy, Signature, Signatures, SignedKind};
 use refrain_core::spec::Spec;
 use refrain_core::{Event, LoopState, Machine, Record};
-use refrain_files::open_regular;
+use refrain_files::{IfThere, open_regular};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -188,10 +188,7 @@ impl<S> Snapshot<S> {
 
 fn open(dir: &LoopDir) -> Result<File, JournalError> {
     let path = dir.journal();
-    match File::open(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(without_start(dir)),
-        file => Ok(file.on("open", &path)?),
-    }
+    File::open(&path).if_there().on("open", &path)?.ok_or_else(|| without_start(dir))
 }
 
 /// What is wrong if there is no first line: the journal is damaged, or there is no loop.
@@ -321,15 +318,12 @@ impl<E: DeserializeOwned> Tail<E> {
     /// process had changed the journal and its writer wrote it back.
     pub fn next(&mut self, limit: u64) -> Result<Vec<Record<E>>, JournalError> {
         let path = &self.path;
-        let file = match self
-            .written
-            .as_ref()
-            .map_or_else(|| File::open(path).map(Arc::new), |written| Ok(written.file()))
-        {
-            // The loop was just archived, or deleted and not yet written back: nothing new for now.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            file => file.on("open", path)?,
+        let file = match &self.written {
+            Some(written) => Some(written.file()),
+            None => File::open(path).if_there().on("open", path)?.map(Arc::new),
         };
+        // The loop was just archived, or deleted and not yet written back: nothing new for now.
+        let Some(file) = file else { return Ok(Vec::new()) };
         let meta = file.metadata().on("look at", path)?;
         let is_another = self.file.replace((meta.dev(), meta.ino())) != self.file;
         if is_another && self.at > 0 && !ends_with(&file, self.at, &self.last).on("read", path)? {

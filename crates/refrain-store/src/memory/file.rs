@@ -1,14 +1,14 @@
 //! The file itself: opening it, making it, putting it aside if it is damaged.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
 
 use super::{MemoryError, Trouble};
-use crate::disk::atomic::make_dir;
+use crate::disk::atomic::{make_dir, open_private};
 use crate::disk::migration::migrate;
 use crate::{DiskError, OnPath};
 
@@ -82,8 +82,7 @@ pub fn make<T>(
     let path = path(data_home);
     path.parent().map_or(Ok(()), make_dir)?;
     // Made here and not by SQLite, which gives what lies beside it the same mode.
-    let made = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-    made.map(drop).on("open", &path)?;
+    open_private(&path)?;
     with(&path, work)
 }
 

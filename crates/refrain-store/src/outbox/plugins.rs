@@ -8,6 +8,7 @@ use std::io::{Error, ErrorKind, Read};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::spec::AgentKind;
 use refrain_core::splice::Splice;
+use refrain_files::IfThere;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::atomic::{replace_atomic, sync_dir};
@@ -127,10 +128,9 @@ pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), Di
 }
 
 pub fn remove(path: &Utf8Path) -> Result<(), DiskError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),
-        Err(_) => Ok(()),
-        Ok(()) => path.parent().map_or(Ok(()), sync_dir),
+    match fs::remove_file(path).if_there().on("remove", path)? {
+        Some(()) => path.parent().map_or(Ok(()), sync_dir),
+        None => Ok(()),
     }
 }
 

@@ -2,11 +2,11 @@
 //! is a person's.
 
 use std::fs;
-use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::evolution::Proposal;
+use refrain_files::IfThere;
 
 use crate::disk::atomic::replace_atomic;
 use crate::{DiskError, OnPath, Project, create, make_dir_nofollow, write_nofollow};
@@ -37,7 +37,7 @@ pub fn note(project: &Project, proposal: &Proposal) -> Result<(), DiskError> {
 /// A proposal; none if there is none of that name.
 pub fn read(project: &Project, id: &LoopId) -> Result<Option<Proposal>, DiskError> {
     let path = place(project, id).join("proposal.json");
-    let Some(text) = if_there(fs::read(&path)).on("read", &path)? else { return Ok(None) };
+    let Some(text) = fs::read(&path).if_there().on("read", &path)? else { return Ok(None) };
     let proposal: Proposal = serde_json::from_slice(&text).map_err(std::io::Error::from).on("read", &path)?;
     match proposal.id == *id {
         true => Ok(Some(proposal)),
@@ -49,7 +49,7 @@ pub fn read(project: &Project, id: &LoopId) -> Result<Option<Proposal>, DiskErro
 pub fn list(project: &Project) -> Result<Vec<Proposal>, DiskError> {
     let folder = folder(project);
     let mut found = Vec::new();
-    for entry in if_there(fs::read_dir(&folder)).on("list", &folder)?.into_iter().flatten() {
+    for entry in fs::read_dir(&folder).if_there().on("list", &folder)?.into_iter().flatten() {
         if let Some(id) = entry.on("list", &folder)?.file_name().to_str().and_then(|name| name.parse().ok()) {
             found.extend(read(project, &id)?);
         }
@@ -58,16 +58,9 @@ pub fn list(project: &Project) -> Result<Vec<Proposal>, DiskError> {
     Ok(found)
 }
 
-fn if_there<T>(read: std::io::Result<T>) -> std::io::Result<Option<T>> {
-    match read {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        read => read.map(Some),
-    }
-}
-
 /// What a file of the person's says; none if nothing is there. A link, or what is no text, is an error.
 pub fn text_of(path: &Utf8Path) -> Result<Option<String>, DiskError> {
-    match if_there(fs::symlink_metadata(path)).on("look at", path)? {
+    match fs::symlink_metadata(path).if_there().on("look at", path)? {
         None => Ok(None),
         Some(meta) if meta.is_file() => fs::read_to_string(path).on("read", path).map(Some),
         Some(_) => Err(std::io::Error::other("it is no file")).on("read", path),

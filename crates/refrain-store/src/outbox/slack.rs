@@ -2,12 +2,13 @@
 //! requests of people that are not done yet.
 
 use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_files::IfThere;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::disk::atomic::{encode, open_private};
 use crate::{DiskError, LoopDir, OnPath, make_dir, write_atomic, write_nofollow};
 
 /// The messages in Slack about one loop: `slack.json` beside its journal.
@@ -62,7 +63,7 @@ impl Talk {
     /// Notes it. After a crash before this, Slack is asked for its messages.
     pub fn write(&self, dir: &LoopDir) -> Result<(), DiskError> {
         let path = dir.slack();
-        write_nofollow(&path, &json(&path, self)?)
+        write_nofollow(&path, &encode(&path, self)?)
     }
 }
 
@@ -80,7 +81,7 @@ impl Pending {
         let folder = state_home.join("slack");
         make_dir(&folder)?;
         let path = folder.join("lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(&path).on("open", &path)?;
+        let lock = open_private(&path)?;
         match lock.try_lock() {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error).on("lock", &path),
@@ -91,7 +92,7 @@ impl Pending {
     /// Keeps it, under a key of letters and digits.
     pub fn keep(&self, key: &str, asked: &impl Serialize) -> Result<(), DiskError> {
         let path = self.place(key);
-        write_atomic(&path, &json(&path, asked)?)
+        write_atomic(&path, &encode(&path, asked)?)
     }
 
     pub fn forget(&self, key: &str) {
@@ -101,21 +102,15 @@ impl Pending {
 
     /// What is not done; what cannot be read is nothing.
     pub fn kept<T: DeserializeOwned>(&self) -> Result<Vec<T>, DiskError> {
-        let entries = match self.folder.read_dir_utf8() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.on("read", &self.folder)?,
-        };
-        let files = entries.flatten().filter(|entry| entry.file_name().ends_with(".json"));
+        let entries = self.folder.read_dir_utf8().if_there().on("read", &self.folder)?;
+        let files =
+            entries.into_iter().flatten().flatten().filter(|entry| entry.file_name().ends_with(".json"));
         Ok(files.filter_map(|file| serde_json::from_slice(&fs::read(file.path()).ok()?).ok()).collect())
     }
 
     fn place(&self, key: &str) -> Utf8PathBuf {
         self.folder.join(format!("{key}.json"))
     }
-}
-
-fn json(path: &Utf8Path, value: &impl Serialize) -> Result<Vec<u8>, DiskError> {
-    serde_json::to_vec(value).map_err(std::io::Error::other).on("write", path)
 }
 
 #[cfg(test)]

@@ -9,10 +9,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Ask, Asker};
 use refrain_core::ids::RequestId;
 use refrain_core::signature::Signature;
-use refrain_files::Folder;
+use refrain_files::{Folder, IfThere};
 use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
 
+use crate::disk::atomic::encode;
 use crate::project::layout::{DOORBELL, LoopDir};
 use crate::{DiskError, OnPath, make_dir_nofollow, write_nofollow};
 
@@ -37,7 +38,7 @@ impl Request {
         dir.remove_links(None)?;
         make_dir_nofollow(&dir.inbox())?;
         let path = dir.inbox().join(self.id.as_str());
-        let bytes = serde_json::to_vec(self).map_err(std::io::Error::from).on("encode", &path)?;
+        let bytes = encode(&path, self)?;
         if bytes.len() as u64 > MOST {
             // No runner would read it, and the caller would wait for ever.
             return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge)).on("write", &path);
@@ -52,10 +53,7 @@ impl Request {
 /// file, half a write of a killed asker, anything an agent may put there) are left alone.
 pub fn waiting(dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> {
     let inbox = dir.inbox();
-    let entries = match inbox.read_dir_utf8() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.on("read", &inbox)?,
-    };
+    let entries = inbox.read_dir_utf8().if_there().on("read", &inbox)?.into_iter().flatten();
     let mut requests: Vec<(Request, Utf8PathBuf)> = entries
         .flatten()
         .filter_map(|entry| {

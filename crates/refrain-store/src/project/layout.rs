@@ -1,11 +1,11 @@
 //! The places of all data. Paths are made here and nowhere else.
 
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::GateName;
 use refrain_core::{AttemptId, LoopId};
-use refrain_files::{Folder, open_regular, read_text, split};
+use refrain_files::{Folder, IfThere, open_regular, read_text, split};
 
 use crate::{DiskError, OnPath};
 
@@ -148,10 +148,7 @@ impl Project {
 }
 
 fn dirs(folder: &Utf8Path) -> Result<Vec<LoopDir>, DiskError> {
-    let entries = match folder.read_dir_utf8() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.on("read", folder)?,
-    };
+    let entries = folder.read_dir_utf8().if_there().on("read", folder)?.into_iter().flatten();
     let mut dirs: Vec<_> = entries
         .flatten()
         .filter(|entry| entry.file_name().parse::<LoopId>().is_ok())
@@ -232,10 +229,7 @@ impl LoopDir {
 
     fn reclaim(&self, of: Option<AttemptId>) -> std::io::Result<()> {
         let (above, name) = split(&self.0)?;
-        let above = match Folder::open(above) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            above => above?,
-        };
+        let Some(above) = Folder::open(above).if_there()? else { return Ok(()) };
         let Some(folder) = above.reclaim(name)? else { return Ok(()) };
         folder.remove_links(|name| name == JOURNAL.as_bytes() || name.starts_with(FOREIGN.as_bytes()))?;
         folder.reclaim(INBOX)?;

@@ -1,15 +1,14 @@
 //! Copies of loops that git remotes have. They lie apart from the loops of this machine, in folders of the same form: what
 //! reads a loop reads a copy too. Nothing is lost with them.
 
-use std::io::ErrorKind;
-
 use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::git::Oid;
 use refrain_core::view::RemoteCopy;
-use refrain_files::{read_regular, remove};
+use refrain_files::{IfThere, read_regular, remove};
 use serde::{Deserialize, Serialize};
 
+use crate::disk::atomic::encode;
 use crate::project::layout::{JOURNAL, LoopDir, Project};
 use crate::{DiskError, OnPath, write_nofollow};
 
@@ -39,8 +38,7 @@ pub fn note(dir: &LoopDir) -> Option<CopyNote> {
 
 pub fn write_note(dir: &LoopDir, note: &CopyNote) -> Result<(), DiskError> {
     let path = dir.0.join(NOTE);
-    let bytes = serde_json::to_vec(note).map_err(std::io::Error::from).on("encode", &path)?;
-    write_nofollow(&path, &bytes)
+    write_nofollow(&path, &encode(&path, note)?)
 }
 
 /// Removes what is in the folder of a copy, which its caller has locked.
@@ -58,8 +56,5 @@ pub fn discard(of: &Project, id: &LoopId) -> Result<(), DiskError> {
 }
 
 fn gone(folder: &Utf8Path) -> Result<(), DiskError> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", folder),
-        _ => Ok(()),
-    }
+    std::fs::remove_dir_all(folder).if_there().on("remove", folder).map(drop)
 }

@@ -1,12 +1,10 @@
 //! The files of a loop that moves between machines: those that go with it, and the folder in which they are laid out
 //! before the loop exists here.
 
-use std::io::ErrorKind;
-
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::git::Oid;
-use refrain_files::{read_regular, remove};
+use refrain_files::{IfThere, read_regular, remove};
 
 use crate::project::archive::bring_back;
 use crate::project::layout::{LoopDir, Project};
@@ -48,11 +46,9 @@ pub fn logs(dir: &LoopDir) -> Result<Vec<Utf8PathBuf>, DiskError> {
     let mut found = Vec::new();
     let mut folders = vec![dir.iterations()];
     while let Some(folder) = folders.pop() {
-        let entries = match folder.symlink_metadata() {
-            Ok(meta) if meta.is_dir() => folder.read_dir_utf8().on("read", &folder)?,
-            Ok(_) => continue,
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => return Err(error).on("look at", &folder),
+        let entries = match folder.symlink_metadata().if_there().on("look at", &folder)? {
+            Some(meta) if meta.is_dir() => folder.read_dir_utf8().on("read", &folder)?,
+            Some(_) | None => continue,
         };
         for entry in entries.flatten() {
             let path = entry.path();

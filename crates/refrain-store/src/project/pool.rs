@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
-use refrain_files::read_regular;
+use refrain_files::{IfThere, read_regular};
 
 use crate::disk::atomic::{make_dir, write_atomic};
 use crate::disk::numbered_folders::{self, lock, lock_file, numbers};
@@ -220,11 +220,8 @@ pub fn size(folder: &Utf8Path, most: usize) -> (u64, bool) {
 /// The specification of the last loop that worked in a sandbox in the worktree of this folder; none if there was none.
 pub fn sandboxed_by(dir: &Utf8Path) -> Result<Option<Spec>, DiskError> {
     let path = Utf8PathBuf::from(format!("{dir}.sandbox"));
-    match fs::read(&path) {
-        Ok(text) => serde_json::from_slice(&text).map(Some).map_err(io::Error::other).on("read", &path),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).on("read", &path),
-    }
+    let Some(text) = fs::read(&path).if_there().on("read", &path)? else { return Ok(None) };
+    serde_json::from_slice(&text).map(Some).map_err(io::Error::other).on("read", &path)
 }
 
 fn sandbox_file(home: &Utf8Path, number: u32) -> Utf8PathBuf {
@@ -232,10 +229,7 @@ fn sandbox_file(home: &Utf8Path, number: u32) -> Utf8PathBuf {
 }
 
 fn remove_file(path: &Utf8Path) -> Result<(), DiskError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),
-        _ => Ok(()),
-    }
+    fs::remove_file(path).if_there().on("remove", path).map(drop)
 }
 
 fn held_file(home: &Utf8Path, number: u32) -> Utf8PathBuf {

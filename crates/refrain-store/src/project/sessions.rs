@@ -2,9 +2,9 @@
 //! Derived, a hint: the journal has the truth.
 
 use std::fs;
-use std::io::ErrorKind;
 
 use refrain_core::LoopId;
+use refrain_files::IfThere;
 
 use crate::{DiskError, OnPath, Project, make_dir_nofollow, write_nofollow};
 
@@ -41,10 +41,7 @@ pub fn idle_streak(project: &Project, id: &LoopId, iteration: u32) -> Result<usi
 /// Errors: [`DiskError`]; if there were never any, there are none.
 pub fn of(project: &Project, session: &str) -> Result<Vec<LoopId>, DiskError> {
     let folder = project.sessions();
-    let entries = match folder.read_dir_utf8() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.on("read", &folder)?,
-    };
+    let entries = folder.read_dir_utf8().if_there().on("read", &folder)?.into_iter().flatten();
     let is_its = |id: &LoopId| {
         let noted = fs::read(folder.join(id.as_str())).unwrap_or_default();
         noted.is_empty() || noted == session.as_bytes()

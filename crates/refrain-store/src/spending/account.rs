@@ -1,14 +1,13 @@
 //! The shared knowledge of an account's provider limit: one file an account in the user's state home, and a lock that
 //! lets one loop try first when the limit is said to be over.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Wait;
+use refrain_files::IfThere;
 
-use crate::disk::atomic::make_dir;
+use crate::disk::atomic::{encode, make_dir, open_private};
 use crate::{DiskError, OnPath, write_atomic};
 
 #[derive(Clone, Debug)]
@@ -45,29 +44,20 @@ impl AccountGate {
     pub fn close(&self, wait: Wait) -> Result<(), DiskError> {
         let path = self.path();
         make_dir(&self.dir)?;
-        write_atomic(&path, &serde_json::to_vec(&wait).map_err(std::io::Error::from).on("encode", &path)?)
+        write_atomic(&path, &encode(&path, &wait)?)
     }
 
     /// Ends the wait of all loops of the account.
     pub fn open(&self) -> Result<(), DiskError> {
         let path = self.path();
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", &path),
-            _ => Ok(()),
-        }
+        fs::remove_file(&path).if_there().on("remove", &path).map(drop)
     }
 
     /// The right to try first; none while another process tries.
     pub fn try_probe(&self) -> Result<Option<Probe>, DiskError> {
         let path = self.dir.join(format!("{}.probe", self.name));
         make_dir(&self.dir)?;
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .on("open", &path)?;
+        let file = open_private(&path)?;
         Ok(file.try_lock().is_ok().then_some(Probe(file)))
     }
 }

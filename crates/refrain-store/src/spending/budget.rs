@@ -1,14 +1,13 @@
 //! The ledger of the money that all loops of a user share, on disk: one file in the user's state home, and a lock. What
 //! it adds up to is the core's business ([`refrain_core::budget`]).
 
-use std::fs::{self, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Ledger, VERSION};
+use refrain_files::IfThere;
 
-use crate::disk::atomic::make_dir;
+use crate::disk::atomic::{encode, make_dir, open_private};
 use crate::{DiskError, OnPath, write_atomic};
 
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +35,7 @@ impl LedgerFile {
     /// The ledger as it is now; if there is none yet, nothing was spent.
     pub fn read(&self) -> Result<Ledger, LedgerError> {
         let path = self.path();
-        let bytes = match fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Ledger::default()),
-            bytes => bytes.on("read", &path)?,
-        };
+        let Some(bytes) = fs::read(&path).if_there().on("read", &path)? else { return Ok(Ledger::default()) };
         let damaged = |why: String| LedgerError::Damaged { path: path.clone(), why };
         let ledger: Ledger = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         match ledger.version() {
@@ -54,21 +50,14 @@ impl LedgerFile {
     pub fn change<T>(&self, change: impl FnOnce(&mut Ledger) -> T) -> Result<T, LedgerError> {
         make_dir(&self.dir)?;
         let lock = self.dir.join("budget.lock");
-        let held = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&lock)
-            .on("open", &lock)?;
+        let held = open_private(&lock)?;
         held.lock().on("lock", &lock)?;
         let before = self.read()?;
         let mut ledger = before.clone();
         let result = change(&mut ledger);
         if ledger != before {
             let path = self.path();
-            let bytes = serde_json::to_vec(&ledger).map_err(std::io::Error::from).on("encode", &path)?;
-            write_atomic(&path, &bytes)?;
+            write_atomic(&path, &encode(&path, &ledger)?)?;
         }
         Ok(result)
     }

@@ -103,7 +103,8 @@ fn marked_loops_are_acted_on_together() {
 #[test]
 fn in_the_order_of_projects_each_is_named_once() {
     let mut model = Model::new(ART, Arc::new(Nobody), None, at(0));
-    let other = ListRow { project: "/home/you/zoo".into(), ..glimpse("zebra", StatusWord::Running, 1) };
+    let mut other = glimpse("zebra", StatusWord::Running, 1);
+    other.brief.project = "/home/you/zoo".into();
     let entries = entries().into_iter().chain([Entry::Seen(Box::new(other))]);
     update(&mut model, Message::News(LiveListChange::All(entries.collect())));
     model.list.order = Order::Project;

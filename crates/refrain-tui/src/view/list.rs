@@ -34,7 +34,7 @@ struct Columns {
 impl Columns {
     fn of(model: &Model, entries: &[&Entry], columns: usize, is_beside: bool) -> Self {
         let named = |entry: &&Entry| match entry {
-            Entry::Seen(seen) => seen.id.as_str().chars().count(),
+            Entry::Seen(seen) => seen.brief.id.as_str().chars().count(),
             Entry::Damaged(name, _) => name.chars().count(),
         };
         let longest = entries.iter().map(named).max().unwrap_or(0);
@@ -130,8 +130,8 @@ fn summary(model: &Model, columns: usize) -> Line<'static> {
     let labelled = |label| count(&|seen| verification(seen) == label);
     let parts = [
         (count(&|seen| group_of(seen) == Group::NeedsYou), "needs you", of_tone(Tone::Attention)),
-        (count(&|seen| seen.status == StatusWord::Running), "running", of_tone(Tone::Active)),
-        (count(&|seen| seen.status == StatusWord::Waiting), "waiting", of_tone(Tone::Active)),
+        (count(&|seen| seen.brief.status == StatusWord::Running), "running", of_tone(Tone::Active)),
+        (count(&|seen| seen.brief.status == StatusWord::Waiting), "waiting", of_tone(Tone::Active)),
         (labelled(Verification::Verified), "verified", of_tone(Tone::Good)),
         (labelled(Verification::Unverified), "unverified", Style::new().yellow()),
         (count(&|seen| group_of(seen) == Group::Stopped), "stopped", Style::new()),
@@ -147,19 +147,19 @@ fn summary(model: &Model, columns: usize) -> Line<'static> {
 }
 
 fn verification(seen: &ListRow) -> Verification {
-    Verification::of(seen.status, seen.verified)
+    Verification::of(seen.brief.status, seen.brief.verified)
 }
 
 /// Only what needs you is emphasized.
 fn style_of(seen: &ListRow) -> Style {
-    match (group_of(seen), seen.status) {
+    match (group_of(seen), seen.brief.status) {
         (Group::NeedsYou, StatusWord::Blocked) => of_tone(Tone::Attention),
         (Group::Unverified, _) => Style::new().yellow(),
         (Group::Stopped, StatusWord::Paused | StatusWord::Cancelled | StatusWord::Moved) => {
             Style::new().dim()
         }
         (Group::Stopped, status) if status != StatusWord::Failed => Style::new(),
-        _ => of_tone(Tone::of(seen.status, seen.verified)),
+        _ => of_tone(Tone::of(seen.brief.status, seen.brief.verified)),
     }
 }
 
@@ -182,7 +182,8 @@ fn header(columns: Columns) -> Line<'static> {
 }
 
 fn line(model: &Model, seen: &ListRow, before: Option<&Entry>, columns: Columns) -> Line<'static> {
-    let mut spans = vec![Span::from(fill(seen.id.as_str(), columns.name))];
+    let ListRow { brief, facts, said } = seen;
+    let mut spans = vec![Span::from(fill(brief.id.as_str(), columns.name))];
     let mut add = |wide: usize, text: String, style: Style| {
         if wide > 0 {
             spans.push(Span::from(" "));
@@ -190,19 +191,20 @@ fn line(model: &Model, seen: &ListRow, before: Option<&Entry>, columns: Columns)
         }
     };
     let plain = Style::new();
-    let label = verification(seen).label_or(seen.status, model.art.charset());
-    let word = match seen.kind {
+    let label = verification(seen).label_or(brief.status, model.art.charset());
+    let word = match brief.kind {
         Kind::Plan => format!("{label} plan"),
         // What it waits for says more than that it is blocked.
-        _ if group_of(seen) == Group::NeedsYou && seen.waits_for.is_some() => {
-            format!("needs {}", seen.waits_for.as_deref().unwrap_or_default())
+        _ if group_of(seen) == Group::NeedsYou && seen.facts.waits_for.is_some() => {
+            format!("needs {}", seen.facts.waits_for.as_deref().unwrap_or_default())
         }
         Kind::Process | Kind::Session | Kind::Task => label.to_owned(),
     };
     let style = style_of(seen);
-    let name = seen.project.rsplit('/').next().unwrap_or_default();
+    let name = brief.project.rsplit('/').next().unwrap_or_default();
     // In the order of projects, a project is named once.
-    let is_same = |before: &Entry| matches!(before, Entry::Seen(other) if other.project == seen.project);
+    let is_same =
+        |before: &Entry| matches!(before, Entry::Seen(other) if other.brief.project == brief.project);
     match (model.list.order, before.is_some_and(is_same)) {
         (Order::Project, true) => add(columns.project, String::new(), plain),
         (Order::Project, false) => add(columns.project, flat(name), plain.bold()),
@@ -211,13 +213,13 @@ fn line(model: &Model, seen: &ListRow, before: Option<&Entry>, columns: Columns)
         }
     }
     add(columns.status, word, style);
-    let all = seen.max_iterations.map(u64::from);
-    add(columns.bar, bar(seen.iteration.into(), all, columns.bar), style);
-    add(columns.iteration, progress(seen.iteration, seen.max_iterations), plain);
+    let all = brief.max_iterations.map(u64::from);
+    add(columns.bar, bar(brief.iteration.into(), all, columns.bar), style);
+    add(columns.iteration, progress(brief.iteration, brief.max_iterations), plain);
     add(columns.time, worked(seen, model.now), plain);
-    add(columns.cost, money(seen.cost_usd, seen.cost_at_least), plain);
+    add(columns.cost, money(facts.usage.cost_usd, facts.usage.is_more(brief.kind)), plain);
     if columns.gates > 0 {
-        let of: Vec<_> = seen.gates.iter().map(|(name, passed)| (name.as_str(), *passed)).collect();
+        let of: Vec<_> = facts.gates.iter().map(|gate| (gate.name.as_str(), gate.passed)).collect();
         let gates = gates(&of, columns.gates);
         let wide: usize = gates.iter().map(Span::width).sum();
         spans.push(Span::from(" "));
@@ -230,7 +232,7 @@ fn line(model: &Model, seen: &ListRow, before: Option<&Entry>, columns: Columns)
         }
     }
     if columns.said > 0 {
-        let said = seen.said.as_ref().filter(|_| !seen.status.has_stopped()).unwrap_or(&seen.reason);
+        let said = said.as_ref().filter(|_| !brief.has_stopped()).unwrap_or(&brief.reason);
         spans.push(Span::from(format!(" {}", cut(&flat(said), columns.said))));
     }
     Line::from(spans)
@@ -251,8 +253,8 @@ fn said(entry: Option<&Entry>, columns: usize) -> Vec<Line<'static>> {
         None => Vec::new(),
         Some(Entry::Damaged(_, why)) => vec![fit(why).red()],
         Some(Entry::Seen(seen)) => {
-            let reason = fit(&seen.reason).dim();
-            let needs = seen.needs.as_ref().map(|needs| fit(&format!("next: {needs}")).yellow());
+            let reason = fit(&seen.brief.reason).dim();
+            let needs = seen.facts.needs.as_ref().map(|needs| fit(&format!("next: {needs}")).yellow());
             let said = seen.said.as_ref().map(|said| fit(said));
             std::iter::once(reason).chain(needs.or(said)).collect()
         }

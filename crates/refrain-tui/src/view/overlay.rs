@@ -131,7 +131,7 @@ fn keys(model: &Model, columns: usize) -> String {
             .list
             .current()
             .and_then(seen)
-            .map_or((false, false), |row| (row.kind == Kind::Plan, row.status.is_over())),
+            .map_or((false, false), |row| (row.brief.kind == Kind::Plan, row.brief.status.is_over())),
         Some(OpenView::Loop(one)) => (false, one.status.as_ref().is_some_and(|it| it.status.is_over())),
         Some(OpenView::Plan(one)) => (true, one.status.as_ref().is_some_and(|it| it.status.is_over())),
         Some(OpenView::Log(_)) => (false, false),
@@ -146,7 +146,7 @@ fn keys(model: &Model, columns: usize) -> String {
         _ => true,
     };
     let need = match model.opened.last() {
-        None => model.list.current().and_then(seen).and_then(|row| row.waits_for.as_deref()),
+        None => model.list.current().and_then(seen).and_then(|row| row.facts.waits_for.as_deref()),
         Some(OpenView::Loop(one)) => one.status.as_ref().and_then(|it| it.waits_for).map(WaitsFor::as_str),
         Some(OpenView::Plan(_) | OpenView::Log(_)) => None,
     };

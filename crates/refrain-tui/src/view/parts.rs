@@ -96,9 +96,10 @@ pub(super) fn length(time: Millis) -> String {
 
 /// How long a row's loop or plan has worked.
 pub(super) fn worked(seen: &ListRow, now: Timestamp) -> String {
-    match seen.active {
-        Some(active) => length(active_by(now, seen.status, (active, seen.updated_at))),
-        None => took(seen.started_at, if seen.status.has_stopped() { seen.updated_at } else { now }),
+    let ListRow { brief, facts, .. } = seen;
+    match facts.active_ms {
+        Some(active) => length(active_by(now, brief.status, (active, brief.updated_at))),
+        None => took(facts.started_at, if brief.has_stopped() { brief.updated_at } else { now }),
     }
 }
 

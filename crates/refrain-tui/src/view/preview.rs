@@ -44,7 +44,7 @@ pub(super) fn draw(model: &Model, entry: Option<&Entry>, buffer: &mut Buffer, ar
     let (name, lines) = match entry {
         None => return,
         Some(Entry::Damaged(name, why)) => (flat(name), vec![Line::from(flat(why)).red()]),
-        Some(Entry::Seen(seen)) => (seen.id.to_string(), facts(model, seen, area.width.into())),
+        Some(Entry::Seen(seen)) => (seen.brief.id.to_string(), facts(model, seen, area.width.into())),
     };
     put(buffer, head, 0, &title(&name, head.width, false));
     let lines = lines.iter().flat_map(|line| wrapped(line, area.width.into()));
@@ -52,35 +52,36 @@ pub(super) fn draw(model: &Model, entry: Option<&Entry>, buffer: &mut Buffer, ar
 }
 
 fn facts(model: &Model, seen: &ListRow, columns: usize) -> Vec<Line<'static>> {
-    let verification = Verification::of(seen.status, seen.verified);
-    let tone = of_tone(Tone::of(seen.status, seen.verified));
-    let all = seen.max_iterations.map(u64::from);
+    let ListRow { brief, facts, said } = seen;
+    let verification = Verification::of(brief.status, brief.verified);
+    let tone = of_tone(Tone::of(brief.status, brief.verified));
+    let all = brief.max_iterations.map(u64::from);
     let mut lines = vec![
-        Line::from(Span::styled(verification.label_or(seen.status, model.art.charset()), tone)),
-        Line::from(flat(&seen.reason)),
+        Line::from(Span::styled(verification.label_or(brief.status, model.art.charset()), tone)),
+        Line::from(flat(&brief.reason)),
     ];
-    lines.extend(seen.needs.as_ref().map(|needs| Line::from(format!("next: {}", flat(needs))).yellow()));
+    lines.extend(facts.needs.as_ref().map(|needs| Line::from(format!("next: {}", flat(needs))).yellow()));
     lines.push(Line::default());
     let mut fact = |name: &'static str, value: Vec<Span<'static>>| {
         lines.push(Line::from([vec![Span::from(format!("{name:<10} ")).dim()], value].concat()));
     };
-    fact("project", vec![Span::from(flat(seen.project.rsplit('/').next().unwrap_or_default()))]);
+    fact("project", vec![Span::from(flat(brief.project.rsplit('/').next().unwrap_or_default()))]);
     let cells = if all.is_some() { CELLS } else { 0 };
     let iterations = format!(
         "{} {}",
-        bar(seen.iteration.into(), all, cells),
-        progress(seen.iteration, seen.max_iterations)
+        bar(brief.iteration.into(), all, cells),
+        progress(brief.iteration, brief.max_iterations)
     );
     fact("iterations", vec![Span::from(iterations.trim_start().to_owned())]);
     fact("time", vec![Span::from(worked(seen, model.now))]);
-    if seen.cost_usd.is_some() {
-        fact("cost", vec![Span::from(money(seen.cost_usd, seen.cost_at_least))]);
+    if facts.usage.cost_usd.is_some() {
+        fact("cost", vec![Span::from(money(facts.usage.cost_usd, facts.usage.is_more(brief.kind)))]);
     }
-    if !seen.gates.is_empty() {
-        let named: Vec<_> = seen.gates.iter().map(|(name, passed)| (name.as_str(), *passed)).collect();
+    if !facts.gates.is_empty() {
+        let named: Vec<_> = facts.gates.iter().map(|gate| (gate.name.as_str(), gate.passed)).collect();
         fact("gates", gates(&named, columns.saturating_sub(11)));
     }
-    if let Some(said) = &seen.said {
+    if let Some(said) = said {
         lines.extend([Line::default(), Line::from(flat(said))]);
     }
     lines

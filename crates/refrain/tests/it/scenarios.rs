@@ -53,7 +53,7 @@ scenarios! {
         taken_back taken_name time_cap uncounted_state_file unknown_id unknown_verb way_out without_git;
     memory: agents damaged invalid_arguments known_agent plan planted projects recalled resumed secret
         unrelated verbs where_asked;
-    plans: blocked_task branch_moved_back branch_set_back broken_tasks cancelled_dependency
+    plans: blocked_task branch_moved_back branch_set_back broken_tasks busy_folder cancelled_dependency
         commits_meanwhile defaults dry_run edited_status edited_tasks export fails_with_landed_work
         file_system_error freed_name handed_over hostile_title invalid_tasks large_prompts markdown
         merge_after_cancel missing_on_the_branch mistyped_gates no_loop no_repository offered_gate

@@ -1,6 +1,6 @@
 //! What is asked of the machines of a fleet: to work on a loop, and what any machine can be asked for one.
 
-use refrain_core::git::Workflow;
+use refrain_core::git::{CommitWhen, Workflow};
 use refrain_core::plan::PlanSpec;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{EngineError, Service};
@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::check_remote;
 use crate::RequestError;
-use crate::options::git::{Commits, Flow};
 use crate::resolve::StartLoop;
 use crate::verbs::resume::Resume;
 
@@ -65,13 +64,13 @@ pub fn adapt(request: &mut StartLoop) -> Result<(), RequestError> {
     if git.no_worktree {
         return refused("--no-worktree", "a loop has a worktree of its own");
     }
-    if matches!(git.git_workflow, Some(Flow::None)) {
+    if matches!(git.git_workflow, Some(Workflow::None)) {
         return refused("--git-workflow none", "what no commit has is lost with a machine");
     }
     git.worktree = true;
     let is_said = git.git_workflow.is_some() || git.auto_commit || git.open_pr || git.pr_and_merge;
     git.auto_commit |= !is_said;
-    git.commit_when = Some(Commits::Each);
+    git.commit_when = Some(CommitWhen::Each);
     Ok(())
 }
 

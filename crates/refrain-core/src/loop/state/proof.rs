@@ -187,6 +187,13 @@ pub struct Proving {
 }
 
 impl Proving {
+    /// Its name among those of the loop that follow an attempt.
+    pub fn name(&self) -> Option<String> {
+        let tree = self.candidate.as_ref().and_then(|candidate| candidate.tree.as_ref());
+        let tree = tree.map_or("", |tree| tree.short());
+        self.of.map(|of| format!("{of}-{tree}"))
+    }
+
     /// Which gates are asked after this attempt, or before the first: some only if there is a claim to prove. A
     /// reviewer has nothing to review before the first.
     pub(in crate::r#loop) fn new(

@@ -9,6 +9,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::{environment, generic};
 use refrain_core::view::checkup::{Finding, Subject};
+use refrain_files::IfThere;
 use refrain_proc::probe;
 use refrain_proc::program::in_path_outside;
 use refrain_store::{DiskError, make_dir, write_atomic};
@@ -71,12 +72,7 @@ impl Host {
         }
         if !on {
             for path in [&link, &unit] {
-                match fs::remove_file(path) {
-                    Err(error) if error.kind() != ErrorKind::NotFound => {
-                        return Err(disk("remove", path, error));
-                    }
-                    _ => {}
-                }
+                fs::remove_file(path).if_there().map_err(|error| disk("remove", path, error))?;
             }
             self.systemctl(&["daemon-reload"]);
             return Ok(match present {

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::event::Seal;
 use refrain_core::view::report::Trail;
 use refrain_core::view::seal::Sealing;
-use refrain_files::{read_regular, remove};
+use refrain_files::{IfThere, read_regular, remove};
 use refrain_proc::output;
 use refrain_store::project::moving;
 use refrain_store::{journal, make_dir_nofollow, write_nofollow};
@@ -68,10 +67,7 @@ impl LogStore for LogFolder {
     }
 
     fn get(&self, hash: &str, bytes: u64) -> Result<Option<Vec<u8>>, String> {
-        match read_regular(&self.path(hash), bytes) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            read => read.map(Some).map_err(|error| error.to_string()),
-        }
+        read_regular(&self.path(hash), bytes).if_there().map_err(|error| error.to_string())
     }
 }
 

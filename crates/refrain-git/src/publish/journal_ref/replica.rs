@@ -111,8 +111,8 @@ impl JournalRef<'_> {
     ) -> Result<Swap, GitError> {
         let destination = self.destination()?;
         let moved = [(self.name.clone(), expected, commit)].into_iter();
-        let branch = branch.map(|(name, from, to)| (format!("refs/heads/{name}"), from, to));
-        let moved: Vec<_> = moved.chain(branch).collect();
+        let reference = branch.map(|(name, from, to)| (format!("refs/heads/{name}"), from, to));
+        let moved: Vec<_> = moved.chain(reference).collect();
         let leases = moved
             .iter()
             .map(|(name, from, _)| format!("--force-with-lease={name}:{}", from.map_or("", Oid::as_str)));
@@ -124,7 +124,12 @@ impl JournalRef<'_> {
         let words: Vec<_> = words.chain(refspecs.iter().map(String::as_str)).collect();
         let talked = self.repository.talk((&self.upstream, &destination), &words, LONGEST, None)?;
         Ok(match talked.map(|done| of_push(&done, &self.name)) {
-            Ok(PushResult::Pushed) => Swap::Done,
+            Ok(PushResult::Pushed) => {
+                if let Some((name, _, to)) = branch {
+                    self.repository.track(&destination, name, to);
+                }
+                Swap::Done
+            }
             Ok(PushResult::Rejected { .. }) => Swap::Stale,
             Ok(PushResult::Refused(refusal)) | Err(refusal) => Swap::Unknown(refusal),
         })

@@ -7,15 +7,18 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, UNIX_EPOCH};
 
 use refrain_core::git::{Base, CommitReport, CommitResult, Oid, SkipReason};
-use refrain_git::{CommitRequest, ExactnessRequest, Repository, TreeRequest};
+use refrain_git::{Bounds, CommitRequest, ExactnessRequest, Repository, TreeRequest};
 use rstest::rstest;
 
 use crate::place::{TestRepository, id, made, skipped};
 
 fn tree(place: &TestRepository, repository: &Repository, base: &Base) -> Oid {
     let index = place.top().join("loop/index");
-    let request =
-        TreeRequest { base, index: &index, largest_file: 1 << 20, allow_secrets: &[], cancel: None };
+    let request = TreeRequest {
+        base,
+        index: &index,
+        bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: None },
+    };
     repository.tree(request).unwrap().0
 }
 
@@ -27,9 +30,7 @@ fn commit(place: &TestRepository, repository: &Repository, base: &Base) -> Commi
         iteration: 1,
         message: "Do it",
         index: &place.top().join("loop/index"),
-        largest_file: 1 << 20,
-        allow_secrets: &[],
-        cancel: None,
+        bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: None },
     };
     repository.commit(request).unwrap()
 }

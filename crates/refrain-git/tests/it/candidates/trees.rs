@@ -1,14 +1,17 @@
 //! The content of a future commit, as a tree.
 
 use refrain_core::git::{Base, CommitResult, Oid};
-use refrain_git::{CommitRequest, TreeRequest};
+use refrain_git::{Bounds, CommitRequest, TreeRequest};
 
 use crate::place::TestRepository;
 
 fn tree(place: &TestRepository, base: &Base) -> (Oid, bool) {
     let index = place.git_path("tree-index");
-    let request =
-        TreeRequest { base, index: &index, largest_file: 1 << 20, allow_secrets: &[], cancel: None };
+    let request = TreeRequest {
+        base,
+        index: &index,
+        bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: None },
+    };
     place.repository().tree(request).unwrap()
 }
 
@@ -65,9 +68,7 @@ fn repeated_trees_contain_every_change_and_a_commit_takes_the_last() {
         let request = TreeRequest {
             base: &base,
             index: &index,
-            largest_file: 1 << 20,
-            allow_secrets: &[],
-            cancel: None,
+            bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: None },
         };
         repository.tree(request).unwrap().0
     };
@@ -83,9 +84,7 @@ fn repeated_trees_contain_every_change_and_a_commit_takes_the_last() {
             iteration,
             message: "Do it",
             index: &index,
-            largest_file: 1 << 20,
-            allow_secrets: &[],
-            cancel: None,
+            bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: None },
         };
         let report = repository.commit(request).unwrap();
         assert!(matches!(report.result, CommitResult::Made { .. }), "{report:?}");

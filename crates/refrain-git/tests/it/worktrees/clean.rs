@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use refrain_core::git::{Base, Oid, RepoPath};
-use refrain_git::{CleanRequest, FolderSnapshot, GitError, PreparedCheckout, TreeRequest};
+use refrain_git::{Bounds, CleanRequest, FolderSnapshot, GitError, PreparedCheckout, TreeRequest};
 use refrain_proc::tool::Tool;
 use rstest::rstest;
 
@@ -29,9 +29,7 @@ impl<'a> Clean<'a> {
         let request = TreeRequest {
             base: &base,
             index: &index,
-            largest_file: 1 << 20,
-            allow_secrets: &[],
-            cancel: None,
+            bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: None },
         };
         self.place.repository().tree(request).unwrap().0
     }

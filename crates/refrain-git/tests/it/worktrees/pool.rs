@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
-use refrain_git::{Cancel, GitError, ReadyRequest, ReadySlot, Removal, Saved, SlotState, Worktree};
+use refrain_git::{Bounds, Cancel, GitError, ReadyRequest, ReadySlot, Removal, Saved, SlotState, Worktree};
 use refrain_proc::tool::Tool;
 use rstest::rstest;
 
@@ -39,9 +39,7 @@ impl<'a> Slot<'a> {
             branch,
             at,
             was,
-            largest_file: 1 << 20,
-            allow_secrets: &[],
-            cancel: self.place.cancel.as_ref(),
+            bounds: Bounds { largest_file: 1 << 20, allow_secrets: &[], cancel: self.place.cancel.as_ref() },
         })
     }
 

@@ -7,13 +7,14 @@ use axum::extract::State;
 use axum::response::Response;
 use refrain_core::text::{grouped, printable};
 use refrain_core::view::{Group, Kind, progress};
+use refrain_engine::BlockedFact;
 
 use super::figures::{Meter, Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::overall::links::{Pill, address, project_pills};
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip, TaskNeed, agent_name};
 use crate::http::app_state::AppState;
-use crate::requests::{BlockedFact, Entry, LIST_PAGE, Overview, OverviewFilter, RequestHandler};
+use crate::requests::{Entry, LIST_PAGE, Overview, OverviewFilter, RequestHandler};
 
 #[derive(Template)]
 #[template(path = "list.html")]
@@ -198,11 +199,7 @@ fn row(entry: Entry) -> Row {
         },
         strip: Strip::of(&iterations, !brief.status.has_stopped()),
         gates: GateChip::row_of(facts.gates.iter().map(|gate| (gate.name.as_str(), gate.hard, gate.passed))),
-        cost: Meter::of(
-            facts.usage.cost_usd,
-            if is_plan { facts.usage.at_least } else { facts.usage.cost_at_least },
-            facts.limits.max_cost_usd,
-        ),
+        cost: Meter::of(facts.usage.cost_usd, facts.usage.is_more(brief.kind), facts.limits.max_cost_usd),
         at: Moment(brief.updated_at),
         reason,
         need,

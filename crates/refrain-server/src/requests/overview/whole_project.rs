@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 
-use jiff::Timestamp;
 use refrain_core::memory::{Kind, Memory};
 use refrain_core::spec::Millis;
 use refrain_core::view::Kind as LoopKind;
@@ -10,7 +9,6 @@ use refrain_core::view::checkup::Checkup;
 use refrain_core::view::usage::{Forecast, PastLoop};
 use refrain_engine::config::{AgentChoice, Entry, ProjectFile};
 use refrain_engine::{Brief, Detail, ListEntry, MemoryFilter, Service};
-use serde::Deserialize;
 
 use crate::requests::status::name;
 use crate::requests::{Refusal, RefusalKind, RequestHandler};
@@ -21,18 +19,6 @@ pub(crate) struct ProjectSettings {
     /// The project's file, and whether it is trusted.
     pub(crate) project_file: Option<(String, bool)>,
     pub(crate) entries: Vec<Entry>,
-}
-
-/// What a forecast reads of a status object.
-#[derive(Deserialize)]
-struct PastFacts {
-    agent: String,
-    usage: super::TotalUsage,
-    started_at: Timestamp,
-    ended_at: Option<Timestamp>,
-    /// Missing in what an older version wrote.
-    #[serde(default)]
-    active_ms: Option<Millis>,
 }
 
 impl RequestHandler {
@@ -112,7 +98,7 @@ fn past_loop(brief: &Brief, agent: &str) -> Option<PastLoop> {
     if !PastLoop::is_basis(brief.status) || brief.kind != LoopKind::Process {
         return None;
     }
-    let facts: PastFacts = serde_json::from_str(brief.object.as_deref()?).ok()?;
+    let facts = brief.facts()?;
     let took = facts.ended_at?.duration_since(facts.started_at).unsigned_abs();
     let duration = facts.active_ms.unwrap_or(Millis::from(took));
     (facts.agent == agent).then(|| PastLoop {

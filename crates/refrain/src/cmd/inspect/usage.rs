@@ -2,7 +2,9 @@ use std::borrow::Cow;
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
+use clap::builder::TypedValueParser;
 use jiff::tz::TimeZone;
+use refrain_app::options::kinds::words;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::{printable, thousands};
 use refrain_core::view::usage::{
@@ -26,8 +28,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DUR|DATE", allow_hyphen_values = true)]
     since: Option<Since>,
     /// What to add up by; the format prometheus is broken down by everything except days
-    #[arg(long, value_enum, default_value_t = ByArg::Day)]
-    by: ByArg,
+    #[arg(long, default_value = "day", value_parser = group())]
+    by: GroupBy,
     /// The loops of every project that Refrain has worked in, not only of this one
     #[arg(long)]
     all_projects: bool,
@@ -52,30 +54,14 @@ enum Format {
     Prometheus,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum ByArg {
-    /// The day on which an attempt ended
-    Day,
-    /// The project
-    Project,
-    /// The agent
-    Agent,
-    /// The model, as the agent reported it
-    Model,
-    /// What pays: the agent, how it is logged in, and a short name of its account
-    Pool,
-}
-
-impl From<ByArg> for GroupBy {
-    fn from(by: ByArg) -> Self {
-        match by {
-            ByArg::Day => Self::Day,
-            ByArg::Project => Self::Project,
-            ByArg::Agent => Self::Agent,
-            ByArg::Model => Self::Model,
-            ByArg::Pool => Self::Pool,
-        }
-    }
+fn group() -> impl TypedValueParser<Value = GroupBy> {
+    words([
+        ("day", "The day on which an attempt ended", GroupBy::Day),
+        ("project", "The project", GroupBy::Project),
+        ("agent", "The agent", GroupBy::Agent),
+        ("model", "The model, as the agent reported it", GroupBy::Model),
+        ("pool", "What pays: the agent, how it is logged in, and a short name of its account", GroupBy::Pool),
+    ])
 }
 
 /// Prints the sums, and names what could not be read.
@@ -92,7 +78,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let since = args.since.map(|since| since.moment(&now)).transpose();
     let since = since.map_err(|error| RequestError::usage(format!("--since: {error}")))?;
     let UsageSummary { report, series, unread, untold } =
-        service.used(args.all_projects, since, args.by.into(), &zone, is_scraped)?;
+        service.used(args.all_projects, since, args.by, &zone, is_scraped)?;
     unread.iter().for_each(tell_damaged);
     for error in untold {
         let error = match error {

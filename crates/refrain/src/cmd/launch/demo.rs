@@ -11,11 +11,12 @@ use std::{fmt, fs};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::gates::GateArgs;
-use refrain_app::options::git::{Flow, GitArgs};
+use refrain_app::options::git::GitArgs;
 use refrain_app::options::work::{TaskArgs, WorkArgs};
 use refrain_app::resolve::StartLoop;
 use refrain_app::verbs::start::{StartedLoop, start};
 use refrain_app::{Code, Context, RequestError};
+use refrain_core::git::Workflow;
 use refrain_engine::{DEMO_PREFIX, Host, chain, tool};
 
 use crate::cmd::launch::start::launch;
@@ -93,7 +94,7 @@ fn closing(code: ExitCode, shown: &str, dir: &Utf8Path) -> String {
 fn begin(context: &Context, dir: &Utf8Path) -> Result<StartedLoop, RequestError> {
     let gates = GateArgs { gate: vec![read("tests=./test.sh")?], ..GateArgs::default() };
     let git_args = GitArgs {
-        git_workflow: Some(Flow::Commit),
+        git_workflow: Some(Workflow::Commit),
         worktree: true,
         branch_template: Some(read("roman-numerals")?),
         ..GitArgs::default()

@@ -1,9 +1,9 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use refrain_app::options::kinds::Match;
+use refrain_app::options::kinds;
 use refrain_app::{Code, RequestError};
-use refrain_core::promise::{Promise, PromiseText, scan};
+use refrain_core::promise::{MatchMode, Promise, PromiseText, scan};
 use refrain_engine::config::keys::PROMISE;
 
 use crate::out;
@@ -17,8 +17,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT", default_value = PROMISE, value_parser = refrain_app::options::values::promise)]
     completion_promise: PromiseText,
     /// Where the promise counts
-    #[arg(long, value_enum, default_value = "tag", value_name = "MODE")]
-    promise_match: Match,
+    #[arg(long, default_value = "tag", value_name = "MODE", value_parser = kinds::promise_match())]
+    promise_match: MatchMode,
     /// Read the message as a loop with a required gate does
     ///
     /// The tag may then also end the last line after other words.
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     std::io::stdin()
         .read_to_end(&mut bytes)
         .map_err(|error| RequestError::usage(format!("stdin cannot be read: {error}")))?;
-    let promise = Promise { text: args.completion_promise.clone(), mode: args.promise_match.into() };
+    let promise = Promise { text: args.completion_promise.clone(), mode: args.promise_match };
     let finding = scan(&promise, &String::from_utf8_lossy(&bytes), args.gated);
     if finding.claimed {
         out::print("a claim\n");

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use rstest::rstest;
 use testkit::Sandbox;
 
 use super::sandbox::{configure, sandbox, start, write};
@@ -153,6 +154,33 @@ fn programs_that_git_runs_for_a_plan_stay_in_its_sandbox() {
             &["gc", "--yes"],
         ],
     );
+}
+
+/// As `git lfs install` sets them, for example.
+#[rstest]
+#[case::namespaces("--sandbox")]
+#[case::files("--sandbox=files")]
+fn a_plan_merges_and_hands_over_where_the_user_has_filters(#[case] option: &str) {
+    let Some(sandbox) = sandbox() else { return };
+    write(&sandbox.project().join(".gitattributes"), "*.up filter=up\n");
+    write(&sandbox.project().join("shared.up"), "a\nb\nc\nd\ne\nf\n");
+    sandbox.git(&["config", "filter.up.clean", "cat"]);
+    sandbox.git(&["config", "filter.up.smudge", "cat"]);
+    let tasks = r#"{"tag": "x", "tasks": [
+        {"id": 1, "title": "One", "status": "pending", "depends_on": []},
+        {"id": 2, "title": "Two", "status": "pending", "depends_on": []}
+    ]}"#;
+    write(&sandbox.project().join(".scud/tasks/x.json"), tasks);
+    commit_all(&sandbox);
+    let script = "case $(git branch --show-current) in */1*) sed -i 1s/a/A/ shared.up ;; *) sed -i 6s/f/F/ shared.up ;; esac
+echo TASK_COMPLETE";
+    let agent = sandbox.agent("worker", script);
+    let words = ["plan", "run", "--tag", "x", "--command", &agent, "--name", "x", "--verify", "true", option];
+    // The folder for temporary files that the machine has, and a sandbox hides.
+    let plan = sandbox.command(&words).env("TMPDIR", "/tmp").spawn();
+    plan.wait_at_most(Duration::from_secs(240)).with_code(0);
+    assert_eq!(fs::read_to_string(sandbox.project().join("shared.up")).unwrap(), "A\nb\nc\nd\ne\nF\n");
+    nothing_escaped(&sandbox);
 }
 
 #[test]

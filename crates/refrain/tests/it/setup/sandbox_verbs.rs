@@ -30,6 +30,69 @@ fn gates_of_a_merge_run_in_the_sandbox() {
     nothing_escaped(&sandbox);
 }
 
+/// It is in the work, and a merge would run what the agent wrote.
+#[test]
+fn no_script_of_the_work_is_a_filter_of_a_merge() {
+    let Some(sandbox) = sandbox() else { return };
+    write(&sandbox.project().join("up.sh"), "cat\n");
+    commit_all(&sandbox);
+    sandbox.git(&["config", "filter.up.smudge", "sh \"$(git rev-parse --show-toplevel)/up.sh\""]);
+    let script = format!(
+        "printf '%s; cat\\n' '{ATTACK}' > up.sh\necho '*.up filter=up' > .gitattributes\necho new > new.up\n{CLAIM}"
+    );
+    start(&sandbox, &script, &["--worktree", "--git-workflow", "commit", "--gate", "true"]).with_code(0);
+    let refused = sandbox.refrain(&["merge", "job"]).with_code(1);
+    assert!(refused.stderr.contains("new.up: smudge filter up failed"), "{}", refused.stderr);
+    assert_eq!((runs(&sandbox), sandbox.git(&["status", "--short"]).as_str()), (0, ""));
+    nothing_escaped(&sandbox);
+}
+
+/// What a gate or an agent wrote into a cache has no effect on a later verification, nor on a reviewer.
+#[test]
+fn no_verification_finds_what_an_earlier_one_left_in_a_cache() {
+    let Some(sandbox) = sandbox() else { return };
+    fs::create_dir_all(sandbox.root().join("home/.npm")).unwrap();
+    write(
+        &sandbox.project().join("gate.sh"),
+        "test -e ~/.npm/base || echo base > ~/.npm/base\necho \"$(ls ~/.npm)\" | tr '\\n' ' ' >> $NOTES/said\necho >> $NOTES/said\nsh ./code.sh\n",
+    );
+    write(&sandbox.project().join("code.sh"), "true\n");
+    commit_all(&sandbox);
+    let script = format!(
+        "touch ~/.npm/agent\necho 'touch ~/.npm/planted; false' > code.sh\n[ $REFRAIN_ITERATION = 1 ] || echo true > code.sh\n{CLAIM}"
+    );
+    let reviewer = sandbox.agent(
+        "reviewer",
+        "echo \"reviewer $(ls ~/.npm)\" >> $NOTES/said; touch ~/.npm/reviewer; echo SPEC_PASS",
+    );
+    let spec = sandbox.root().join("notes/spec.md");
+    write(&spec, "Is it right?\n");
+    let spec = spec.to_str().unwrap();
+    let agent = sandbox.agent("agent", &script);
+    let start = [
+        "start",
+        "--command",
+        &agent,
+        "--name",
+        "job",
+        "-p",
+        "Mend it.",
+        "--max-iterations",
+        "2",
+        "--sandbox",
+    ];
+    let gates = ["--worktree", "--clean-checkout", "--gate-when", "claim", "--gate", "sh ./gate.sh"];
+    let review = ["--spec-gate", spec, "--reviewer", &reviewer];
+    sandbox.refrain(&[&start[..], &gates, &review].concat()).with_code(0);
+    let said: Vec<_> = sandbox.note("said").lines().map(|line| line.trim_end().to_owned()).collect();
+    assert_eq!(
+        said,
+        ["base", "base", "base", "reviewer"],
+        "before the first iteration, after the first, and after the second"
+    );
+    nothing_escaped(&sandbox);
+}
+
 /// Git makes a checkout for that agent, with the filters of the user.
 #[test]
 fn the_agent_that_tunes_a_task_runs_in_the_sandbox() {

@@ -2,128 +2,55 @@
 
 use std::collections::BTreeSet;
 
+use pulldown_cmark::html::push_html;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use refrain_app::book::PAGES;
 
 /// The HTML of a page in this part of the book.
 pub(super) fn render(part: &str, text: &str) -> String {
-    let mut page = HtmlPage { part, ..HtmlPage::default() };
-    for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
-        match event {
-            Event::Start(tag) => page.start(&tag),
-            Event::End(tag) => page.end(tag),
-            Event::Text(text) => page.text(&text),
-            Event::Code(code) => {
-                page.html += "<code>";
-                page.text(&code);
-                page.html += "</code>";
-            }
-            Event::SoftBreak => page.html += "\n",
-            Event::HardBreak => page.html += "<br>",
-            Event::Rule => page.html += "<hr>\n",
-            _ => {}
+    let mut is_linked = false;
+    let shown = |event| match event {
+        Event::Html(_) | Event::InlineHtml(_) => None,
+        // Of an image its description is shown.
+        Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
+        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+            let address = address(part, &dest_url);
+            is_linked = address.is_some();
+            Some(Event::Start(Tag::Link { link_type, dest_url: address?.into(), title, id }))
         }
+        Event::End(TagEnd::Link) if !is_linked => None,
+        event => Some(event),
+    };
+    let mut events: Vec<_> = Parser::new_ext(text, Options::ENABLE_TABLES).filter_map(shown).collect();
+    let (mut anchors, mut rest) = (BTreeSet::new(), events.as_mut_slice());
+    while let Some((event, after)) = rest.split_first_mut() {
+        if let Event::Start(Tag::Heading { id, .. }) = event {
+            *id = Some(anchor(&mut anchors, after).into());
+        }
+        rest = after;
     }
-    page.html
+    let mut page = String::new();
+    push_html(&mut page, events.into_iter());
+    page
 }
 
-#[derive(Default)]
-struct HtmlPage<'a> {
-    part: &'a str,
-    html: String,
-    /// Where the heading that is being read begins, and its text so far.
-    heading: Option<(usize, String)>,
-    anchors: BTreeSet<String>,
-    is_head: bool,
-    is_linked: bool,
-}
-
-impl HtmlPage<'_> {
-    fn text(&mut self, text: &str) {
-        self.html += &escaped(text);
-        if let Some((_, heading)) = &mut self.heading {
-            heading.push_str(text);
-        }
+/// The anchor of the heading that these events begin with, as GitHub and mdBook make it.
+fn anchor(anchors: &mut BTreeSet<String>, events: &[Event<'_>]) -> String {
+    let heading = events.iter().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
+    let text = heading.filter_map(|event| match event {
+        Event::Text(text) | Event::Code(text) => Some(text.to_lowercase()),
+        _ => None,
+    });
+    let text: String = text.collect();
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    let plain: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+    let mut anchor = plain.clone();
+    let mut number = 0;
+    while !anchors.insert(anchor.clone()) {
+        number += 1;
+        anchor = format!("{plain}-{number}");
     }
-
-    fn start(&mut self, tag: &Tag<'_>) {
-        match tag {
-            Tag::Heading { .. } => self.heading = Some((self.html.len(), String::new())),
-            Tag::Link { dest_url, .. } => {
-                let address = address(self.part, dest_url);
-                self.is_linked = address.is_some();
-                if let Some(address) = address {
-                    self.html += &format!("<a href=\"{}\">", escaped(&address));
-                }
-            }
-            Tag::TableHead => {
-                self.is_head = true;
-                self.html += "<thead><tr>";
-            }
-            tag => {
-                let name = self.element(tag.to_end());
-                if !name.is_empty() {
-                    self.html += &format!("<{name}>");
-                }
-            }
-        }
-    }
-
-    fn end(&mut self, tag: TagEnd) {
-        match tag {
-            TagEnd::Heading(level) => {
-                let Some((at, text)) = self.heading.take() else { return };
-                let anchor = self.anchor(&text);
-                self.html.insert_str(at, &format!("<{level} id=\"{}\">", escaped(&anchor)));
-                self.html += &format!("</{level}>\n");
-            }
-            TagEnd::Link if self.is_linked => self.html += "</a>",
-            TagEnd::TableHead => {
-                self.is_head = false;
-                self.html += "</tr></thead>\n";
-            }
-            tag => {
-                let name = self.element(tag);
-                let after = if matches!(name, "" | "em" | "strong" | "td" | "th") { "" } else { "\n" };
-                if !name.is_empty() {
-                    self.html += &format!("</{name}>{after}");
-                }
-            }
-        }
-    }
-
-    /// The element that a block or span becomes; empty for none.
-    fn element(&self, tag: TagEnd) -> &'static str {
-        match tag {
-            TagEnd::Paragraph => "p",
-            TagEnd::BlockQuote(_) => "blockquote",
-            TagEnd::CodeBlock => "pre",
-            TagEnd::List(true) => "ol",
-            TagEnd::List(false) => "ul",
-            TagEnd::Item => "li",
-            TagEnd::Emphasis => "em",
-            TagEnd::Strong => "strong",
-            TagEnd::Table => "table",
-            TagEnd::TableRow => "tr",
-            TagEnd::TableCell if self.is_head => "th",
-            TagEnd::TableCell => "td",
-            _ => "",
-        }
-    }
-
-    /// The anchor of a heading, as GitHub and mdBook make it.
-    fn anchor(&mut self, heading: &str) -> String {
-        let heading = heading.to_lowercase();
-        let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-        let plain: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
-        let mut anchor = plain.clone();
-        let mut number = 0;
-        while !self.anchors.insert(anchor.clone()) {
-            number += 1;
-            anchor = format!("{plain}-{number}");
-        }
-        anchor
-    }
+    anchor
 }
 
 /// The address that a link of a page in this part leads to, if the server or the web has it.
@@ -142,10 +69,6 @@ fn address(part: &str, target: &str) -> Option<String> {
     Some(format!("/docs/{}{anchor}", page.topic))
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -158,11 +81,15 @@ mod tests {
         "<h1 id=\"a-b--c\">A <code>b</code> &amp; c</h1>\n<h2 id=\"same\">Same</h2>\n<h2 id=\"same-1\">Same</h2>\n"
     )]
     #[case("One *two*\n**three**.", "<p>One <em>two</em>\n<strong>three</strong>.</p>\n")]
-    #[case("- a\n- b\n\n1. c", "<ul><li>a</li>\n<li>b</li>\n</ul>\n<ol><li>c</li>\n</ol>\n")]
-    #[case("```sh\nls <x> \"y\"\n```", "<pre>ls &lt;x&gt; &quot;y&quot;\n</pre>\n")]
+    #[case("- a\n- b\n\n1. c", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>\n<ol>\n<li>c</li>\n</ol>\n")]
+    #[case("6. c", "<ol start=\"6\">\n<li>c</li>\n</ol>\n")]
+    #[case(
+        "```sh\nls <x> \"y\"\n```",
+        "<pre><code class=\"language-sh\">ls &lt;x&gt; \"y\"\n</code></pre>\n"
+    )]
     #[case(
         "| k | v |\n|---|---|\n| `q` | quits |",
-        "<table><thead><tr><th>k</th><th>v</th></tr></thead>\n<tr><td><code>q</code></td><td>quits</td></tr>\n</table>\n"
+        "<table><thead><tr><th>k</th><th>v</th></tr></thead><tbody>\n<tr><td><code>q</code></td><td>quits</td></tr>\n</tbody></table>\n"
     )]
     #[case("<!-- not run: why -->\na <b>bold</b> word", "<p>a bold word</p>\n")]
     #[case(
