@@ -73,7 +73,9 @@ pub use refrain_proc::tool::{end_tools, heed_signals, leave_signals};
 pub use refrain_proc::{OWN_PROGRAM, keeper};
 pub use refrain_store::access::keys::{Key, Keys, Pass};
 pub use refrain_store::access::trust::{Content, Trust, TrustedContent};
-pub use refrain_store::catalog::{ApprovalFact, Brief, Caps, Detail, Facts, GateFact, TotalUsage};
+pub use refrain_store::catalog::{
+    ApprovalFact, BlockedFact, Brief, Caps, Detail, Facts, GateFact, TotalUsage,
+};
 pub use refrain_store::journal::{Mark, Unreplicated, Witness};
 pub use refrain_store::memory::{JudgeCalls, MemoryError, MemoryFilter};
 pub use refrain_store::outbox::slack::{Delivery, Pending, StopRequest, Talk};

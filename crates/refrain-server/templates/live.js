@@ -63,6 +63,7 @@
     document.title = page.title;
     const icon = page.querySelector("link[rel=icon]"), shown = document.querySelector("link[rel=icon]");
     if (icon && shown && icon.getAttribute("href") !== shown.getAttribute("href")) shown.replaceWith(icon);
+    const listed = later?.childElementCount ? [...document.querySelectorAll(LISTED)].map((row) => row.cloneNode(true)) : [];
     for (const fresh of page.querySelectorAll("[data-live][id]")) {
       const old = document.getElementById(fresh.id);
       if (!old) continue;
@@ -77,6 +78,7 @@
       [...old.querySelectorAll(".scroll")].forEach((it, n) => { if (places[n]) [it.scrollLeft, it.scrollTop] = places[n]; });
       if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
     }
+    if (listed.length) pushed(listed);
     tick();
     choose();
     // Of the agent's work only what is new is read, until it is of another attempt.
@@ -87,6 +89,18 @@
     const find = document.getElementById("find");
     if (find) find.value = wanted;
     sift();
+  }
+
+  // The rows that new ones have pushed off the first part of the list become the first of the later parts.
+  const later = document.getElementById("later"), LISTED = "#needs .card, #running .row, #rest .row";
+  const rowId = (row) => row.querySelector(".go").id;
+  function pushed(listed) {
+    const kept = [...document.querySelectorAll(LISTED)].map(rowId), last = kept.at(-1);
+    const at = listed.findIndex((row) => rowId(row) === last);
+    // Rows between the two parts were never read.
+    if (at < 0 && ![...later.children].some((row) => rowId(row) === last)) { location.reload(); return; }
+    for (const row of [...later.children]) if (kept.includes(rowId(row))) row.remove();
+    if (at >= 0) later.prepend(...listed.slice(at + 1).filter((row) => !kept.includes(rowId(row))));
   }
 
   let following = false, behind = false;
@@ -102,6 +116,7 @@
         const part = await answer.json();
         const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 8;
         for (const line of part.lines) {
+          line.text = line.text.replaceAll(list.dataset.folder, "");
           const last = list.lastElementChild;
           if (line.part && last?.className === line.kind) {
             last.textContent += line.text;
@@ -164,13 +179,21 @@
     const filter = document.getElementById("filter");
     if (!filter) return;
     const wanted = filter.value.toLowerCase().split(/\s+/);
-    let any = false, rows = document.querySelectorAll("[data-row]");
+    const rows = [...document.querySelectorAll("[data-row]")];
     for (const row of rows) {
       const text = row.textContent.toLowerCase();
       row.hidden = !wanted.every((word) => text.includes(word));
-      any ||= !row.hidden;
     }
-    document.getElementById("no-match").hidden = any || rows.length === 0;
+    const shown = rows.filter((row) => !row.hidden).length, matched = document.getElementById("matched");
+    // A part without a match has no heading.
+    for (const part of document.querySelectorAll("#needs, #running, #rest")) {
+      const own = [...part.querySelectorAll("[data-row]")];
+      part.hidden = own.length > 0 && own.every((row) => row.hidden);
+    }
+    later.hidden = [...later.children].every((row) => row.hidden);
+    matched.hidden = shown === rows.length;
+    matched.textContent = `${shown} of ${rows.length}`;
+    document.getElementById("no-match").hidden = shown > 0 || rows.length === 0;
   }
 
   // Times stay current, and show the local time.
@@ -301,7 +324,7 @@
   });
 
   // The next part of a long list follows when its end is in sight.
-  const end = document.getElementById("next"), later = document.getElementById("later");
+  const end = document.getElementById("next");
   if (end && later && "IntersectionObserver" in window) {
     let loading = false;
     const more = new IntersectionObserver(async ([seen]) => {
@@ -311,7 +334,6 @@
         const answer = await fetch(end.href, { headers: { accept: "text/html" } });
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         for (const row of page.querySelectorAll("#running .row, #rest .row")) if (!document.getElementById(row.querySelector(".go").id)) later.append(row);
-        later.hidden = later.childElementCount === 0;
         document.querySelector("#pager span").textContent = page.querySelector("#pager span")?.textContent ?? "";
         const next = page.getElementById("next");
         if (next) end.href = next.href; else { end.remove(); more.disconnect(); }
@@ -342,6 +364,7 @@
   }
 
   // A notice of what a form did is not said again.
+  if (document.getElementById("refused")) history.replaceState(null, "", body.dataset.loop ? `/p/${body.dataset.project}/${body.dataset.loop}` : "/");
   const place = new URL(location.href);
   if (place.searchParams.has("did")) {
     place.searchParams.delete("did");
@@ -349,8 +372,7 @@
   }
   tick();
   choose();
-  const list = document.getElementById("activity");
-  if (list) list.scrollTop = list.scrollHeight;
+  for (const it of document.querySelectorAll("#activity, .to-end")) [it.scrollLeft, it.scrollTop] = [it.classList.contains("to-end") ? it.scrollWidth : 0, it.scrollHeight];
   // One page of the browser listens for all: a browser has only a few connections for a server.
   if (navigator.locks && others) navigator.locks.request("refrain-live", () => new Promise(() => listen()));
   else listen();

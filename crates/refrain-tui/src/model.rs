@@ -12,7 +12,7 @@ use refrain_engine::{Entry, ListRow, LiveListChange};
 
 use crate::input::Input;
 use crate::new_loop::LoopForm;
-use crate::order::Order;
+use crate::order::{Order, group_of};
 use crate::pane::Pane;
 use crate::program::Program;
 
@@ -52,6 +52,8 @@ pub(crate) struct Model {
     /// The entry under the cursor, as it is shown beside the list.
     pub(crate) beside: Option<OpenView>,
     pub(crate) asking: Option<Dialog>,
+    /// The loop whose approval is asked about as soon as its status is there.
+    pub(crate) approving: Option<Key>,
     /// The result of the last action, and whether it was refused.
     pub(crate) said: Option<(String, bool)>,
     /// The places of widgets at the last draw.
@@ -137,8 +139,8 @@ pub(crate) struct OnePlan {
 /// A question to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Dialog {
-    /// Which keys there are.
-    Help,
+    /// Which keys there are, from this row on.
+    Help(usize),
     /// Whether these are to be cancelled.
     Cancel(Vec<Key>),
     /// Whether this is to be merged.
@@ -181,12 +183,26 @@ pub(crate) struct Places {
     pub(crate) board: usize,
     /// There is room for an entry beside the list.
     pub(crate) beside: bool,
+    /// How many rows of the help do not fit.
+    pub(crate) help: usize,
 }
 
 impl Model {
     pub(crate) fn new(art: Art, program: Arc<dyn Program>, project: Option<String>, now: Timestamp) -> Self {
         let (list, opened, places) = (List::default(), Vec::new(), Places::default());
-        Self { art, program, project, now, list, opened, beside: None, asking: None, said: None, places }
+        Self {
+            art,
+            program,
+            project,
+            now,
+            list,
+            opened,
+            beside: None,
+            asking: None,
+            approving: None,
+            said: None,
+            places,
+        }
     }
 
     /// Whether something on the screen changes with time.
@@ -325,6 +341,7 @@ impl List {
                 self.sort();
             }
             LiveListChange::Some(changed) => {
+                let mut has_moved = false;
                 for glimpse in changed {
                     let is_same = |entry: &&mut Entry| match entry {
                         Entry::Seen(seen) => {
@@ -333,8 +350,13 @@ impl List {
                         Entry::Damaged(..) => false,
                     };
                     if let Some(entry) = self.entries.iter_mut().find(is_same) {
+                        let was = seen(entry).map(group_of);
+                        has_moved |= was != Some(group_of(&glimpse));
                         *entry = Entry::Seen(Box::new(glimpse));
                     }
+                }
+                if has_moved && matches!(self.order, Order::Need | Order::Project) {
+                    self.sort();
                 }
             }
         }

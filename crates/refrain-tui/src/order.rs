@@ -65,10 +65,15 @@ impl Order {
     }
 }
 
+/// Whether it needs you, runs, or what it came to.
+pub(crate) fn group_of(seen: &ListRow) -> Group {
+    Group::of(seen.brief.status, seen.brief.verified, seen.facts.waits_for.as_deref() == Some("answer"))
+}
+
 /// The group of a loop by what has to happen with it, and the time that decides within it: a running loop keeps its
 /// place.
 fn place_by_need(seen: &ListRow) -> (u8, Timestamp) {
-    match Group::of(seen.brief.status, seen.brief.verified, false) {
+    match group_of(seen) {
         Group::NeedsYou => (0, seen.brief.updated_at),
         Group::Running => (1, seen.facts.started_at),
         Group::Verified | Group::Unverified | Group::Stopped => (2, seen.brief.updated_at),

@@ -15,7 +15,7 @@ pub(crate) enum PaletteEntry {
     Open(Key, bool),
 }
 
-const COMMANDS: [(&str, char); 15] = [
+const COMMANDS: [(&str, char); 14] = [
     ("new loop", 'n'),
     ("changes", 'd'),
     ("latest log", 'l'),
@@ -23,8 +23,7 @@ const COMMANDS: [(&str, char); 15] = [
     ("pause at once", 'P'),
     ("resume", 'r'),
     ("cancel", 'c'),
-    ("approve or send back", 'A'),
-    ("answer its question", 'a'),
+    ("approve, send back or answer", 'a'),
     ("steer", 's'),
     ("merge", 'm'),
     ("archive", 'x'),

@@ -130,6 +130,7 @@ fn entries() -> Vec<Entry> {
     blocked.brief.max_iterations = None;
     blocked.facts.needs = Some("claude /login, then refrain resume add-an-api".into());
     blocked.facts.usage = usage(json!({"cost_at_least": true}));
+    blocked.facts.waits_for = Some("login".into());
     blocked.facts.gates = Vec::new();
     let plan = plan_row("v2-7f3a", 11);
     let mut hostile = glimpse("hostile", StatusWord::Waiting, 20);
@@ -411,7 +412,7 @@ fn an_answer_is_asked_for_only_if_the_loop_asks() {
     for _ in ["opened", "in the list"] {
         assert_eq!((press(&mut model, "a"), &model.asking), (Vec::new(), &None));
         let shown = screen(&mut model, 100, 24);
-        assert!(shown.contains("job asks nothing, so it waits for no answer; s sends a text"), "{shown}");
+        assert!(shown.contains("job asks nothing and waits for no approval; s sends a text"), "{shown}");
         press(&mut model, "h");
     }
     let mut model = opened(ART);
@@ -515,6 +516,15 @@ fn help_lies_over_it() {
     insta::assert_snapshot!(screen(&mut model, 60, 20));
     press(&mut model, "q");
     assert_eq!(model.asking, None, "any key goes back, and does nothing else");
+    press(&mut model, "?");
+    let low = screen(&mut model, 60, 15);
+    assert!(low.contains("quit; loops go on") && !low.contains("draw the screen anew"), "{low}");
+    press(&mut model, "   j");
+    let end = screen(&mut model, 60, 15);
+    assert!(!end.contains("quit; loops go on") && end.contains("draw the screen anew"), "{end}");
+    let cells = drawn(&mut model, 60, 15).buffer().clone();
+    assert!(cells.content[..60].iter().all(|cell| cell.modifier.is_empty()), "nothing shines through");
+    assert_eq!((press(&mut model, "q"), &model.asking), (Vec::new(), &None));
 }
 
 #[test]
@@ -583,6 +593,11 @@ fn the_cursor_stays_on_its_loop_whatever_comes_and_goes() {
     let done = glimpse("v2-7f3a", StatusWord::Completed, 3);
     update(&mut model, Message::News(LiveListChange::Some(vec![done])));
     assert_eq!(model.glimpse(&key("v2-7f3a")).unwrap().brief.status, StatusWord::Completed);
+    update(&mut model, Message::News(LiveListChange::Some(vec![glimpse("hostile", StatusWord::Blocked, 1)])));
+    let first: Vec<_> =
+        model.list.shown().into_iter().take(2).map(|entry| crate::model::place(entry).1).collect();
+    assert_eq!(first, ["hostile", "add-an-api"], "what needs you is first as soon as it does");
+    assert_eq!(model.meant(), Some(key("v2-7f3a")));
 }
 
 #[test]
@@ -636,10 +651,15 @@ fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
     assert_eq!(press(&mut model, "y"), [Effect::Act(key("job"), Act::Approve { tree: Some("1111".into()) })]);
     // Nothing of it is shown in the list.
     let mut model = self::model(ART);
-    let seen = Entry::Seen(Box::new(glimpse("job", StatusWord::Blocked, 3)));
-    update(&mut model, Message::News(LiveListChange::All(vec![seen])));
-    assert_eq!(press(&mut model, "A"), [Effect::Watch(Some((key("job"), false)))]);
-    assert_eq!((press(&mut model, "Ay"), model.asking), (Vec::new(), None), "it is not read yet");
+    let mut waiting = glimpse("job", StatusWord::Blocked, 3);
+    waiting.facts.waits_for = Some("approval".into());
+    update(&mut model, Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(waiting))])));
+    assert!(screen(&mut model, 80, 24).contains("needs approval"));
+    assert_eq!(press(&mut model, "a"), [Effect::Watch(Some((key("job"), false)))]);
+    assert_eq!((press(&mut model, "ay"), &model.asking), (Vec::new(), &None), "it is not read yet");
+    press(&mut model, "a");
+    shows(&mut model, "3333");
+    assert_eq!(press(&mut model, "y"), [Effect::Act(key("job"), Act::Approve { tree: Some("3333".into()) })]);
 }
 
 #[test]
@@ -649,6 +669,12 @@ fn an_action_that_cannot_be_undone_asks_first() {
     assert_eq!(model.asking, Some(Dialog::Cancel(vec![key("job")])));
     assert_eq!(press(&mut model, "x"), []);
     assert_eq!(press(&mut model, "cy"), [Effect::Act(key("job"), Act::Cancel { now: false })]);
+    assert_eq!((press(&mut model, "A"), &model.asking), (Vec::new(), &None), "nothing waits for approval");
+    let mut waiting = told();
+    let status = waiting.status.as_mut().unwrap();
+    let (state, tree) = (view::ApprovalWord::Awaited, None);
+    status.approval = Some(view::Approval { state, at: None, iteration: 2, tree });
+    update(&mut model, Message::Told(Box::new(waiting)));
     assert_eq!(press(&mut model, "Ay"), [Effect::Act(key("job"), Act::Approve { tree: None })]);
     let back = |words: &str| [Effect::Act(key("job"), Act::SendBack { words: words.into() })];
     assert_eq!(press(&mut model, "Ab\n"), back(""));

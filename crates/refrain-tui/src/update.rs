@@ -10,7 +10,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::plan::PlanStatus;
-use refrain_core::view::{Kind, Status};
+use refrain_core::view::{ApprovalWord, Kind, Status};
 use refrain_engine::{LiveListChange, StartOffer};
 
 use crate::input::Input;
@@ -222,10 +222,14 @@ fn tell(model: &mut Model, told: LoopUpdate) {
     if let Some(status) = told.status {
         one.status = Some(Box::new(status));
     }
+    if model.approving.take_if(|key| *key == told.key).is_some() && model.asking.is_none() {
+        meet_need(model);
+    }
 }
 
 fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     model.said = None;
+    model.approving = None;
     if let Some(asking) = model.asking.take() {
         return answers::answer(model, asking, key);
     }
@@ -241,7 +245,7 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Vec::new()
         }
         KeyCode::Char('q') => vec![Effect::Quit],
-        KeyCode::Char('?') => ask(model, Dialog::Help),
+        KeyCode::Char('?') => ask(model, Dialog::Help(0)),
         KeyCode::Char('/') => {
             let line = match model.opened.last() {
                 None => (InputPurpose::Filter, Input::of(&model.list.filter)),
@@ -259,12 +263,11 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             keys if keys.is_empty() => Vec::new(),
             keys => ask(model, Dialog::Cancel(keys)),
         },
-        KeyCode::Char('A') => ask_for_approval(model),
         KeyCode::Char('s') => match model.meant() {
             Some(key) => ask(model, Dialog::Line(InputPurpose::Steer(key), Input::default())),
             None => Vec::new(),
         },
-        KeyCode::Char('a') => ask_for_answer(model),
+        KeyCode::Char('a' | 'A') => meet_need(model),
         KeyCode::Char('d') => read(model, LoopText::Changes),
         KeyCode::Char('l') => read(model, LoopText::LatestOutput),
         KeyCode::Char('m') => match model.meant() {
@@ -295,58 +298,57 @@ fn ask(model: &mut Model, asking: Dialog) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The user must see what they approve: from the list, the loop is opened first if its tree is not shown.
-fn ask_for_approval(model: &mut Model) -> Vec<Effect> {
-    match model.opened.last() {
-        None => open(model),
-        Some(OpenView::Loop(one)) => {
-            let Some(status) = &one.status else { return Vec::new() };
-            let tree = status.approval.as_ref().and_then(|approval| approval.tree.clone());
-            let asking = Dialog::Approve(one.key.clone(), tree);
-            ask(model, asking)
-        }
-        Some(OpenView::Plan(_) | OpenView::Log(_)) => Vec::new(),
-    }
-}
-
-/// A plan asks nothing, so there is no text to ask for.
-fn ask_for_answer(model: &mut Model) -> Vec<Effect> {
+/// Asks for what the loop waits for: an approval or an answer. A plan waits for neither.
+fn meet_need(model: &mut Model) -> Vec<Effect> {
     let Some(key) = model.meant() else { return Vec::new() };
+    let row = model.glimpse(&key);
     let is_plan = match model.opened.last() {
-        Some(opened) => matches!(opened, OpenView::Plan(_)),
-        None => model.glimpse(&key).is_some_and(|row| row.brief.kind == Kind::Plan),
+        Some(opened) => opened.is_plan(),
+        None => row.is_some_and(|row| row.brief.kind == Kind::Plan),
     };
     if is_plan {
         let why = format!("plan {} asks nothing; s sends a text to its agents, r resumes it", key.id);
         model.said = Some((why, true));
         return Vec::new();
     }
-    if !can_wait_for_answer(model, &key) {
-        let id = &key.id;
-        let why = format!(
-            "{id} asks nothing, so it waits for no answer; s sends a text to its agent, Enter opens it"
-        );
-        model.said = Some((why, true));
-        return Vec::new();
-    }
-    ask(model, Dialog::Line(InputPurpose::Answer(key), Input::default()))
-}
-
-/// Whether an answer has a use: a loop with a question has, or one that stopped for a person. The list has no questions,
-/// so one that runs is opened first.
-fn can_wait_for_answer(model: &Model, key: &Key) -> bool {
-    let (status, asks) = match model.opened.last() {
+    let waits_in_list = row.is_some_and(|row| row.facts.waits_for.as_deref() == Some("approval"));
+    // The list has no questions: of a loop that runs, its own view says whether it asks.
+    let answers_in_list = row.is_none_or(|row| row.brief.status.takes_answer());
+    let takes_answer = match model.opened.last() {
+        // The user must see what they approve: the loop is opened, and asked about once its status is there.
+        None if waits_in_list => {
+            let effects = open(model);
+            model.approving = Some(key);
+            return effects;
+        }
         Some(OpenView::Loop(one)) => match &one.status {
-            Some(status) => (status.status, status.question.is_some()),
-            None => return true,
+            None => {
+                model.approving = Some(key);
+                return Vec::new();
+            }
+            Some(status) => {
+                let awaited = status.approval.as_ref().filter(|it| it.state == ApprovalWord::Awaited);
+                if let Some(approval) = awaited {
+                    let asking = Dialog::Approve(key, approval.tree.clone());
+                    return ask(model, asking);
+                }
+                status.question.is_some() || status.status.takes_answer()
+            }
         },
-        Some(OpenView::Plan(_) | OpenView::Log(_)) => return true,
-        None => match model.glimpse(key) {
-            Some(row) => (row.brief.status, false),
-            None => return true,
-        },
+        Some(OpenView::Log(_)) if waits_in_list => {
+            model.said = Some((format!("{} waits for approval: esc shows it, then a", key.id), true));
+            return Vec::new();
+        }
+        Some(OpenView::Plan(_) | OpenView::Log(_)) | None => answers_in_list,
     };
-    asks || status.takes_answer()
+    if takes_answer {
+        return ask(model, Dialog::Line(InputPurpose::Answer(key), Input::default()));
+    }
+    let id = &key.id;
+    let why =
+        format!("{id} asks nothing and waits for no approval; s sends a text to its agent, Enter opens it");
+    model.said = Some((why, true));
+    Vec::new()
 }
 
 /// Asks it of all that are meant; the marks are used up.

@@ -32,7 +32,7 @@ pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) -> Places {
     if let Some(cursor) = cursor {
         frame.set_cursor_position(cursor);
     }
-    places
+    Places { help: overlay::help_last(area), ..places }
 }
 
 /// The area above the bottom line; none if the screen is too small.

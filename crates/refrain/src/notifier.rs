@@ -3,7 +3,6 @@
 
 use std::io;
 
-use camino::Utf8Path;
 use refrain_app::Context;
 use refrain_core::spec::Millis;
 use refrain_core::view::notice::{Notice, NoticeKind};
@@ -14,15 +13,15 @@ use refrain_engine::{Audience, Notifier, Service, Webhook, chain};
 use crate::{notify, out};
 use refrain_app::options::notify::NotifyArgs;
 
-/// Starts the notifier for what this process is about to drive in that worktree, if one is configured.
+/// Starts the notifier for what this process is about to drive, if one is configured in its project. The loop's own
+/// worktree may not exist yet.
 pub(crate) fn begin(
     context: &Context,
-    worktree: &Utf8Path,
+    service: &Service,
     notify: &NotifyArgs,
     notifier: impl FnOnce(Audience) -> io::Result<Notifier>,
 ) -> Option<Notifier> {
-    let service = Service::open(worktree, context.host.clone()).ok()?;
-    let config = configured(context, &service)?;
+    let config = configured(context, service)?;
     let (longest, webhook) = (longest(&config), webhook(context, &config));
     let is_asked = webhook.is_some() || (longest.is_some() && notify.is_asked());
     let (context, notify) = (context.clone(), notify.clone());
@@ -57,9 +56,8 @@ pub(crate) fn deliver_owed(context: &Context, service: &Service) {
 
 /// Reports why the webhook cannot be used before a runner is started: a detached runner has no terminal to report it
 /// on.
-pub(crate) fn note_objection(context: &Context, worktree: &Utf8Path) {
-    let service = Service::open(worktree, context.host.clone()).ok();
-    if let Some(config) = service.and_then(|service| configured(context, &service)) {
+pub(crate) fn note_objection(context: &Context, service: &Service) {
+    if let Some(config) = configured(context, service) {
         webhook(context, &config);
     }
 }

@@ -87,8 +87,8 @@ fn in_foreground(
             .with_size(service.clone());
         std::thread::spawn(move || screen.run(follower))
     });
-    let telemetry = telemetry::begin(context, runner.worktree(), |to| runner.export(to));
-    let notifier = notifier::begin(context, runner.worktree(), &show.notify, |to| runner.notifier(to));
+    let telemetry = telemetry::begin(context, service, |to| runner.export(to));
+    let notifier = notifier::begin(context, service, &show.notify, |to| runner.notifier(to));
     let remembrance = runner.remembrance();
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
@@ -154,7 +154,7 @@ fn detached(
     let id = runner.id().to_string();
     note_objection(context, show, false);
     if !show.quiet {
-        notifier::note_objection(context, runner.worktree());
+        notifier::note_objection(context, service);
     }
     let (state, _) = start::detach(context, (service, runner), dir, &show.notify)?;
     if show.json {

@@ -3,7 +3,6 @@
 
 use std::io;
 
-use camino::Utf8Path;
 use refrain_app::{Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::config::AgentChoice;
@@ -11,20 +10,18 @@ use refrain_engine::{DETACHED_READY, Exporter, Service, Telemetry, chain};
 
 use crate::out;
 
-/// Starts the exporter of what this process is about to drive, if a collector is configured.
+/// Starts the exporter of what this process is about to drive, if a collector is configured in its project.
 pub(crate) fn begin(
     context: &Context,
-    worktree: &Utf8Path,
+    service: &Service,
     export: impl FnOnce(Telemetry) -> io::Result<Exporter>,
 ) -> Option<Exporter> {
-    export(collector(context, worktree)?).ok()
+    export(collector(context, service)?).ok()
 }
 
 /// The configured collector; errors in its configuration are reported.
-fn collector(context: &Context, worktree: &Utf8Path) -> Option<Telemetry> {
-    let settings = Service::open(worktree, context.host.clone())
-        .ok()
-        .and_then(|service| service.settings(AgentChoice::default(), context.has_variables()).ok());
+fn collector(context: &Context, service: &Service) -> Option<Telemetry> {
+    let settings = service.settings(AgentChoice::default(), context.has_variables()).ok();
     let endpoint = settings.and_then(|settings| settings.config.telemetry.endpoint);
     let telemetry = Telemetry::new(endpoint.as_deref(), &context.host);
     let telemetry = telemetry.inspect_err(|error| {
@@ -50,7 +47,7 @@ fn tell_trouble(trouble: Option<String>) {
 pub(crate) fn tell_whole(context: &Context, service: &Service, id: &LoopId) -> Result<(), RequestError> {
     refrain_engine::leave_terminal();
     out::print(&format!("{DETACHED_READY}\n"));
-    if let Some(telemetry) = collector(context, &service.project().worktree) {
+    if let Some(telemetry) = collector(context, service) {
         tell_trouble(service.tell_whole(id, telemetry)?);
     }
     Ok(())

@@ -26,6 +26,10 @@ pub(super) struct Failure {
     #[serde(skip)]
     #[schemars(skip)]
     pub(super) parameter: Option<&'static str>,
+    /// The error without what to type next, and what to type next.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) apart: (String, Vec<String>),
     /// The error with the labels of the start form.
     #[serde(skip)]
     #[schemars(skip)]
@@ -60,7 +64,8 @@ impl Failure {
         let code = CODES.iter().find(|(known, _)| *known == status.as_u16());
         let code = code.map_or("failed", |(_, code)| code);
         let error = error.into();
-        Self { on_form: error.clone(), error, code, status, parameter: None }
+        let apart = (error.clone(), Vec::new());
+        Self { on_form: error.clone(), apart, error, code, status, parameter: None }
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -105,7 +110,8 @@ impl From<Refusal> for Failure {
             RefusalKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let error = refusal.without_tools();
-        Self { parameter: refusal.parameter(), on_form: refusal.on_form(), ..Self::new(status, error) }
+        let apart = (refusal.text().to_owned(), refusal.commands().to_vec());
+        Self { parameter: refusal.parameter(), on_form: refusal.on_form(), apart, ..Self::new(status, error) }
     }
 }
 

@@ -69,6 +69,11 @@ impl Refusal {
         &self.text
     }
 
+    /// What to type next on a command line.
+    pub(crate) fn commands(&self) -> &[String] {
+        &self.commands
+    }
+
     pub(crate) fn about(self, parameter: &'static str) -> Self {
         Self { parameter: Some(parameter), ..self }
     }

@@ -36,7 +36,7 @@ const MOST_LISTED: usize = 2_000;
 const PART: u64 = 64 << 10;
 const MOST_PART: u64 = 1 << 20;
 /// How many iterations are read for their failing tests, and how much of each gate's output, in bytes.
-const MOST_FAILURES: usize = 30;
+const MOST_FAILURES: usize = 100;
 const FAILURE_END: u64 = 64 << 10;
 
 /// A loop, or a plan, by name.

@@ -27,6 +27,8 @@ pub struct Facts {
     pub gates: Vec<GateFact>,
     pub approval: Option<ApprovalFact>,
     pub tag: Option<String>,
+    /// The tasks of a plan that need you.
+    pub blocked: Vec<BlockedFact>,
     pub tasks_done: usize,
     pub tasks_total: usize,
 }
@@ -52,6 +54,14 @@ pub struct GateFact {
     pub name: String,
     pub hard: bool,
     pub passed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct BlockedFact {
+    pub task: String,
+    pub title: String,
+    pub reason: String,
+    pub question: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

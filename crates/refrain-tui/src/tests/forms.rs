@@ -47,7 +47,7 @@ fn a_form_that_was_abandoned_does_not_open() {
     let mut model = model(ART);
     press(&mut model, "n?");
     update(&mut model, Message::Offered("/home/you/parser".into(), Ok(offer())));
-    assert_eq!(model.asking, Some(Dialog::Help));
+    assert_eq!(model.asking, Some(Dialog::Help(0)));
     let mut model = form();
     press(&mut model, "\u{1b}");
     assert_eq!(model.asking, None);

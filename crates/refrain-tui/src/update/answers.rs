@@ -10,7 +10,17 @@ use crate::program::Act;
 /// Handles a key while a question is open.
 pub(super) fn answer(model: &mut Model, asking: Dialog, key: KeyEvent) -> Vec<Effect> {
     match asking {
-        Dialog::Help => Vec::new(),
+        Dialog::Help(top) => {
+            let last = model.places.help;
+            let to = match key.code {
+                KeyCode::Down | KeyCode::Char('j') => top + 1,
+                KeyCode::PageDown | KeyCode::Char(' ') => top + last.max(1),
+                KeyCode::Up | KeyCode::Char('k') => top.saturating_sub(1),
+                KeyCode::PageUp => 0,
+                _ => return Vec::new(),
+            };
+            if last > 0 { ask(model, Dialog::Help(to.min(last))) } else { Vec::new() }
+        }
         Dialog::Cancel(keys) => match key.code {
             KeyCode::Char('y') => all_done(model, "asking", keys, &Act::Cancel { now: false }),
             KeyCode::Char('a') => all_done(model, "asking", keys, &Act::Cancel { now: true }),

@@ -2,12 +2,12 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use ratatui::style::{Style, Stylize};
+use ratatui::style::Stylize;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget};
 use unicode_width::UnicodeWidthStr;
 
-use super::parts::{put, title};
+use super::parts::{put, select, title};
 use crate::input::Input;
 use crate::model::Model;
 use crate::new_loop::{FormRow, LoopForm};
@@ -97,7 +97,7 @@ pub(super) fn palette(
         let words = format!("  {key:<2} {words}");
         put(buffer, area, row, &Line::from(cut(&words, area.width.into()).into_owned()));
         if n == at {
-            buffer.set_style(Rect { y: area.y + row, height: 1, ..area }, Style::new().reversed());
+            select(model.art, buffer, Rect { y: area.y + row, height: 1, ..area });
         }
     }
     cursor(area, 0, 2 + column)

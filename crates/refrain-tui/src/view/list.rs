@@ -9,10 +9,10 @@ use refrain_engine::{Entry, ListRow};
 
 use refrain_core::view::progress;
 
-use super::parts::{bar, fitting, gates, money, of_tone, put, top, worked};
+use super::parts::{bar, fitting, gates, money, of_tone, put, select, top, worked};
 use super::preview;
 use crate::model::{Model, Places, place, seen};
-use crate::order::Order;
+use crate::order::{Order, group_of};
 use crate::text::{cut, fill, flat};
 
 /// The columns of a row; those after the name are shown if there is room.
@@ -90,7 +90,7 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Places {
         }
         put(buffer, rows, row, &line);
         if top + usize::from(row) == at {
-            buffer.set_style(Rect { y: rows.y + row, height: 1, ..rows }, Style::new().reversed());
+            select(model.art, buffer, Rect { y: rows.y + row, height: 1, ..rows });
         }
     }
     if entries.is_empty() {
@@ -129,19 +129,19 @@ fn summary(model: &Model, columns: usize) -> Line<'static> {
     let count = |is: &dyn Fn(&ListRow) -> bool| all.iter().filter(|seen| is(seen)).count();
     let labelled = |label| count(&|seen| verification(seen) == label);
     let parts = [
-        (count(&|seen| seen.brief.status == StatusWord::Running), "running", Tone::Active),
-        (count(&|seen| seen.brief.status == StatusWord::Waiting), "waiting", Tone::Active),
-        (count(&|seen| group(seen) == Group::NeedsYou), "needs you", Tone::Attention),
-        (labelled(Verification::Verified), "verified", Tone::Good),
-        (labelled(Verification::Unverified), "unverified", Tone::Attention),
-        (count(&|seen| group(seen) == Group::Stopped), "stopped", Tone::Attention),
-        (model.list.entries.len() - all.len(), "damaged", Tone::Bad),
+        (count(&|seen| group_of(seen) == Group::NeedsYou), "needs you", of_tone(Tone::Attention)),
+        (count(&|seen| seen.brief.status == StatusWord::Running), "running", of_tone(Tone::Active)),
+        (count(&|seen| seen.brief.status == StatusWord::Waiting), "waiting", of_tone(Tone::Active)),
+        (labelled(Verification::Verified), "verified", of_tone(Tone::Good)),
+        (labelled(Verification::Unverified), "unverified", Style::new().yellow()),
+        (count(&|seen| group_of(seen) == Group::Stopped), "stopped", Style::new()),
+        (model.list.entries.len() - all.len(), "damaged", of_tone(Tone::Bad)),
     ];
     if !model.list.filter.is_empty() {
         spans.push(Span::from(format!("  /{}", flat(&model.list.filter))).bold());
     }
-    for (count, what, tone) in parts.into_iter().filter(|(count, ..)| *count > 0) {
-        spans.push(Span::styled(format!("  {count} {what}"), of_tone(tone)));
+    for (count, what, style) in parts.into_iter().filter(|(count, ..)| *count > 0) {
+        spans.push(Span::styled(format!("  {count} {what}"), style));
     }
     fitting(spans, columns)
 }
@@ -150,8 +150,17 @@ fn verification(seen: &ListRow) -> Verification {
     Verification::of(seen.brief.status, seen.brief.verified)
 }
 
-fn group(seen: &ListRow) -> Group {
-    Group::of(seen.brief.status, seen.brief.verified, false)
+/// Only what needs you is emphasized.
+fn style_of(seen: &ListRow) -> Style {
+    match (group_of(seen), seen.brief.status) {
+        (Group::NeedsYou, StatusWord::Blocked) => of_tone(Tone::Attention),
+        (Group::Unverified, _) => Style::new().yellow(),
+        (Group::Stopped, StatusWord::Paused | StatusWord::Cancelled | StatusWord::Moved) => {
+            Style::new().dim()
+        }
+        (Group::Stopped, status) if status != StatusWord::Failed => Style::new(),
+        _ => of_tone(Tone::of(seen.brief.status, seen.brief.verified)),
+    }
 }
 
 fn header(columns: Columns) -> Line<'static> {
@@ -185,9 +194,13 @@ fn line(model: &Model, seen: &ListRow, before: Option<&Entry>, columns: Columns)
     let label = verification(seen).label_or(brief.status, model.art.charset());
     let word = match brief.kind {
         Kind::Plan => format!("{label} plan"),
+        // What it waits for says more than that it is blocked.
+        _ if group_of(seen) == Group::NeedsYou && seen.facts.waits_for.is_some() => {
+            format!("needs {}", seen.facts.waits_for.as_deref().unwrap_or_default())
+        }
         Kind::Process | Kind::Session | Kind::Task => label.to_owned(),
     };
-    let style = of_tone(Tone::of(brief.status, brief.verified));
+    let style = style_of(seen);
     let name = brief.project.rsplit('/').next().unwrap_or_default();
     // In the order of projects, a project is named once.
     let is_same =

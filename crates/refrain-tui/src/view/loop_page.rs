@@ -8,7 +8,7 @@ use refrain_core::text::thousands;
 use refrain_core::view::{Gate, Iteration, Status, active_by, sum};
 
 use super::parts::{
-    LOW, bar, duration, fitting, gates, length, money, of_tone, put, split, title, took, top,
+    LOW, bar, duration, fitting, gates, length, money, of_tone, put, select, split, title, took, top,
 };
 use crate::model::{Model, OneLoop, Places};
 use crate::text::{cut, fill, flat, wrapped};
@@ -178,7 +178,7 @@ fn draw_attempts(
     for (row, iteration) in (0..rows.height).zip(all[from..].iter()) {
         put(buffer, rows, row, &attempt(model, iteration, is_interrupted(iteration), area.width.into()));
         if one.at_attempts && from + usize::from(row) == one.at() {
-            buffer.set_style(Rect { y: rows.y + row, height: 1, ..rows }, Style::new().reversed());
+            select(model.art, buffer, Rect { y: rows.y + row, height: 1, ..rows });
         }
     }
     (rows, from)

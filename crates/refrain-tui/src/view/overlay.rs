@@ -5,7 +5,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget};
-use refrain_core::view::Kind;
+use refrain_core::view::{Kind, WaitsFor};
 use unicode_width::UnicodeWidthStr;
 
 use super::forms;
@@ -18,9 +18,13 @@ use crate::update::named;
 pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> {
     let last = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
     match &model.asking {
-        Some(Dialog::Help) => {
-            help(model, buffer, area);
-            put(buffer, last, 0, &Line::from("any key goes back").dim());
+        Some(Dialog::Help(top)) => {
+            help(model, *top, buffer, area);
+            let keys = match help_last(area) {
+                0 => "any key goes back",
+                _ => "up down space scroll  any other key goes back",
+            };
+            put(buffer, last, 0, &Line::from(keys).dim());
         }
         Some(Dialog::New(form)) => {
             let keys = "enter starts  tab next  space and arrows choose  esc back";
@@ -141,7 +145,17 @@ fn keys(model: &Model, columns: usize) -> String {
         "p pause" | "r resume" | "c cancel" | "s steer" => !is_over,
         _ => true,
     };
-    let mut line = format!("? help{back}  q quit");
+    let need = match model.opened.last() {
+        None => model.list.current().and_then(seen).and_then(|row| row.facts.waits_for.as_deref()),
+        Some(OpenView::Loop(one)) => one.status.as_ref().and_then(|it| it.waits_for).map(WaitsFor::as_str),
+        Some(OpenView::Plan(_) | OpenView::Log(_)) => None,
+    };
+    let need = match need {
+        Some("approval") => "  a approve",
+        Some("answer") => "  a answer",
+        _ => "",
+    };
+    let mut line = format!("? help{back}  q quit{need}");
     for key in of.iter().chain(of_loop).filter(applies) {
         if line.width() + 2 + key.width() > columns {
             break;
@@ -152,8 +166,8 @@ fn keys(model: &Model, columns: usize) -> String {
     line
 }
 
-/// The most needed first: a low screen shows only those.
-const HELP: [(&str, &str); 25] = [
+/// The most needed first: a low screen scrolls to the others.
+const HELP: [(&str, &str); 24] = [
     ("q", "quit; loops go on"),
     ("esc", "back"),
     ("up down j k", "move, or scroll"),
@@ -166,9 +180,8 @@ const HELP: [(&str, &str); 25] = [
     ("p P", "pause after the iteration, or at once"),
     ("r", "resume, in a process of its own"),
     ("c", "cancel, after asking"),
-    ("A", "approve, or send back, after asking"),
     ("s", "steer: tell the agent something"),
-    ("a", "answer the agent's question"),
+    ("a", "approve, send back, or answer"),
     ("d l", "its changes; its latest log"),
     ("m", "merge, after asking"),
     ("x", "archive, after asking"),
@@ -181,14 +194,21 @@ const HELP: [(&str, &str); 25] = [
     ("ctrl-l", "draw the screen anew"),
 ];
 
-fn help(model: &Model, buffer: &mut Buffer, area: Rect) {
+/// How many rows of the help do not fit.
+pub(super) fn help_last(area: Rect) -> usize {
+    HELP.len().saturating_sub(area.height.saturating_sub(1).into())
+}
+
+fn help(model: &Model, top: usize, buffer: &mut Buffer, area: Rect) {
     let rows = u16::try_from(HELP.len()).unwrap_or(u16::MAX).min(area.height.saturating_sub(1));
     let columns = area.width.min(68);
     let from = (area.height.saturating_sub(1).saturating_sub(rows)) / 2;
     let place = Rect { x: (area.width - columns) / 2, y: area.y + from, width: columns, height: rows };
     let name = if area.width < 60 { 12 } else { 20 };
     let style = if model.art.colour { Style::new().on_blue().white() } else { Style::new().reversed() };
-    for (row, (key, what)) in (0..rows).zip(HELP) {
+    Clear.render(place, buffer);
+    let top = top.min(help_last(area));
+    for (row, (key, what)) in (0..rows).zip(&HELP[top..]) {
         let text = format!(" {} {what}", fill(key, name));
         let text = fill(&text, columns.into());
         buffer.set_line(place.x, place.y + row, &Line::from(text).style(style), place.width);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::agent::Usd;
 use refrain_core::spec::Millis;
@@ -13,6 +13,7 @@ use refrain_core::view::{Tone, active_by};
 use refrain_engine::ListRow;
 use unicode_width::UnicodeWidthStr;
 
+use crate::model::Art;
 use crate::text::cut;
 
 /// How many columns the number of gates that do not fit needs.
@@ -52,6 +53,15 @@ pub(super) fn title(text: &str, columns: u16, has_keys: bool) -> Line<'static> {
     let rule = "─".repeat(columns.saturating_sub(Line::from(text.as_str()).width() + 4));
     let style = if has_keys { Style::new().add_modifier(Modifier::BOLD) } else { Style::new().dim() };
     Line::from(vec![Span::from("─ ").dim(), Span::styled(text, style), Span::from(format!(" {rule}─")).dim()])
+}
+
+/// Marks the row of the cursor: one background behind its colours.
+pub(super) fn select(art: Art, buffer: &mut Buffer, row: Rect) {
+    let style = match art.colour {
+        true => Style::new().bg(Color::Indexed(if art.light { 254 } else { 236 })).bold(),
+        false => Style::new().reversed(),
+    };
+    buffer.set_style(row, style);
 }
 
 pub(super) fn of_tone(tone: Tone) -> Style {

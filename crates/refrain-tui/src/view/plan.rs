@@ -8,7 +8,7 @@ use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord, critical_path};
 
 use refrain_core::view::{active_by, progress};
 
-use super::parts::{LOW, bar, fitting, length, of_tone, put, title, took, top};
+use super::parts::{LOW, bar, fitting, length, of_tone, put, select, title, took, top};
 use crate::model::{Model, OnePlan, Places};
 use crate::text::{cut, fill, flat, styled, wrapped};
 
@@ -63,7 +63,7 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
         for (row, task) in (0..rows.height).zip(tasks.iter().skip(top)) {
             put(buffer, rows, row, &line(model, status, task, path.contains(&task.id), area.width.into()));
             if top + usize::from(row) == at && !one.at_board {
-                buffer.set_style(Rect { y: rows.y + row, height: 1, ..rows }, Style::new().reversed());
+                select(model.art, buffer, Rect { y: rows.y + row, height: 1, ..rows });
             }
         }
         (places.rows, places.top) = (rows, top);

@@ -102,12 +102,14 @@ fn folded(mark: &str, text: &str) -> String {
     format!("{}\n", line(mark, text).dimmed())
 }
 
-/// The first line that is not empty, and how many more there are.
+/// The first line with a letter or a digit, and how many more there are.
 fn line(mark: &str, text: &str) -> String {
     let text = printable(text);
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let first = lines.next().unwrap_or_default().trim();
-    let more = lines.count();
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    // A rule says nothing.
+    let says = lines.iter().find(|line| line.contains(char::is_alphanumeric)).or(lines.first());
+    let first = says.copied().unwrap_or_default();
+    let more = lines.len().saturating_sub(1);
     let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
     format!("{mark} {}{more}", clip(first, LONGEST))
 }
@@ -151,6 +153,7 @@ mod tests {
             AgentEvent::ToolCall { name: "Bash".into(), about: "cargo test".into(), by: Speaker::Agent },
             AgentEvent::ToolResult { ok: Some(true), output: "ok 1\nok 2\nok 3\n".into() },
             AgentEvent::ToolResult { ok: Some(false), output: "no such file\u{1b}[2J".into() },
+            AgentEvent::ToolResult { ok: Some(false), output: "=====\nFAIL: dates\n".into() },
             AgentEvent::ToolResult { ok: None, output: " \n".into() },
             text("par", true),
             text("ts\nand", true),
@@ -162,7 +165,7 @@ mod tests {
         let plain = anstream::adapter::strip_str(&shown).to_string();
         assert_eq!(
             plain,
-            "I will\nlook.\n→ Bash cargo test\n   ok 1 (+2 lines)\n  failed: no such file\nparts\nand\n! fault: log in\n"
+            "I will\nlook.\n→ Bash cargo test\n   ok 1 (+2 lines)\n  failed: no such file\n  failed: FAIL: dates (+1 lines)\nparts\nand\n! fault: log in\n"
         );
     }
 }

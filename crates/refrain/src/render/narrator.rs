@@ -13,6 +13,7 @@ use crate::render::agent_text::AgentText;
 use crate::render::event_text::{self, EndFacts};
 use crate::render::folding::FoldedOutput;
 use crate::render::lines::Lines;
+use crate::render::phrase;
 
 #[derive(Debug, Default)]
 pub(crate) struct Narrator {
@@ -69,6 +70,7 @@ impl Narrator {
                 match width {
                     Some(_) if is_part => self.folding.push(&text),
                     Some(_) if !text.is_empty() => {
+                        let text = phrase::broken("", 0, &self.in_worktree(&text), width);
                         let before = self.unfolded();
                         before + &self.folding.push(&text) + &self.unfolded()
                     }
@@ -80,6 +82,14 @@ impl Narrator {
                 let text = self.streams[usize::from(*stderr)].push(bytes);
                 self.printed(text, width)
             }
+        }
+    }
+
+    /// The text with the paths in the loop's worktree as they are there.
+    fn in_worktree(&self, text: &str) -> String {
+        match &self.state {
+            Some(state) => text.replace(&format!("{}/", state.spec.worktree), ""),
+            None => text.to_owned(),
         }
     }
 
@@ -129,6 +139,20 @@ impl Narrator {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_text_is_wrapped_between_words_on_a_terminal() {
+        let said = || {
+            FollowEvent::Said(AgentEvent::Text {
+                text: "the handling in parse splits\n1. read".to_owned(),
+                part: false,
+                by: Speaker::Agent,
+            })
+        };
+        let shown = |width| Narrator::default().tell(&said(), width);
+        assert_eq!(shown(Some(16)), "the handling in\nparse splits\n1. read\n");
+        assert_eq!(shown(None), "the handling in parse splits\n1. read\n");
+    }
 
     #[test]
     fn an_agent_that_speaks_before_its_start_is_on_record_continues_its_line() {

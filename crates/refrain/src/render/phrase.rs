@@ -88,9 +88,18 @@ pub(crate) fn rows(rows: &[Row], margin: &str, column: usize, width: Option<usiz
     for Row { name, value, may_break, tone } in rows.iter().filter(|row| !row.value.is_empty()) {
         let begin = format!("{margin}{:<column$} ", name.dimmed());
         let value = printable(value).replace('\n', " ");
-        let value = tone.map_or(value.clone(), |tone| coloured(tone, &value));
         let indent = margin.len() + column + 1;
-        text.push_str(&broken(&begin, indent, &value, width.filter(|_| *may_break)));
+        let lines = broken(&begin, indent, &value, width.filter(|_| *may_break));
+        // Each line by itself: a terminal ends a colour at the end of its line.
+        let line = |line: &str| match (tone, line.strip_prefix(&begin)) {
+            (None, _) => line.to_owned(),
+            (Some(tone), Some(rest)) => format!("{begin}{}", coloured(*tone, rest)),
+            (Some(tone), None) => {
+                let rest = line.trim_start();
+                format!("{}{}", &line[..line.len() - rest.len()], coloured(*tone, rest))
+            }
+        };
+        text.push_str(&lines.split('\n').map(line).collect::<Vec<_>>().join("\n"));
         text.push('\n');
     }
     text

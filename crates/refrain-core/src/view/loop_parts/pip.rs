@@ -7,8 +7,9 @@ pub enum Pip {
     Running,
     Passed,
     Failed,
+    /// All required gates passed, and an advisory one failed.
     Advisory,
-    /// It ended, and no gate ran.
+    /// It ended, and no required gate ran.
     Ended,
     /// The agent failed, was stopped or was lost.
     Broken,
@@ -20,8 +21,13 @@ impl Pip {
         match iteration.outcome {
             None => Self::Running,
             Some(_) if gates.iter().any(|gate| gate.hard && !gate.passed) => Self::Failed,
-            Some(_) if gates.iter().any(|gate| !gate.passed) => Self::Advisory,
-            Some(_) if !gates.is_empty() => Self::Passed,
+            Some(_) if gates.iter().any(|gate| gate.hard) => {
+                if gates.iter().all(|gate| gate.passed) {
+                    Self::Passed
+                } else {
+                    Self::Advisory
+                }
+            }
             Some(Outcome::Claimed | Outcome::Ended) => Self::Ended,
             Some(_) => Self::Broken,
         }

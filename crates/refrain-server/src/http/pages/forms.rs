@@ -16,11 +16,16 @@ use refrain_app::verbs::take_back::TakeBack;
 use refrain_app::verbs::{AnyStatus, Urgent};
 use refrain_core::ids::RequestId;
 use refrain_core::plan::{TaskEdit, TaskId};
+use refrain_core::view::progress;
 use serde::Deserialize;
 
-use super::frame::{Frame, failed, page};
+use super::figures::Meter;
+use super::frame::{Frame, PageQuery, RefusedAction, failed, page};
+use super::overall::links::address;
+use super::{list, loop_page};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
+use crate::http::failure::Failure;
 use crate::requests::{LoopAddress, Refusal, RequestHandler};
 
 /// A loop, and what is to be done with it.
@@ -74,16 +79,18 @@ struct Question {
     /// Names and labels.
     boxes: &'static [(&'static str, &'static str)],
     has_totals: bool,
+    /// It asks what the agent should change.
+    has_text: bool,
+    /// What is used up, of which totals.
+    iterations: String,
+    cost: String,
 }
 
 pub(super) async fn ask(State(state): State<Arc<AppState>>, At(of): At<LoopAction>) -> Response {
     let place = of.place();
     let found = state.run_blocking(move |handler| handler.standing(&place)).await;
     let question = match found {
-        Ok(found) => {
-            let is_sent_back = matches!(&found, AnyStatus::Loop(status) if is_awaited(status));
-            Question::of(&state, &of, is_sent_back)
-        }
+        Ok(found) => Question::of(&state, &of, &found),
         Err(failure) => return failed(&state, &failure),
     };
     match question {
@@ -93,10 +100,24 @@ pub(super) async fn ask(State(state): State<Arc<AppState>>, At(of): At<LoopActio
 }
 
 impl Question {
-    /// `is_sent_back` if the loop waits for an approval that a resume refuses.
-    fn of(state: &AppState, of: &LoopAction, is_sent_back: bool) -> Option<Self> {
+    fn of(state: &AppState, of: &LoopAction, found: &AnyStatus) -> Option<Self> {
+        let (is_sent_back, is_verified, iterations, cost) = match found {
+            // A resume refuses the approval that it waits for.
+            AnyStatus::Loop(it) => {
+                let cap = it.limits.max_cost.map(f64::from);
+                let cost = Meter::of(it.usage.cost_usd, it.usage.cost_at_least, cap);
+                (is_awaited(it), it.verified == Some(true), it.progress(), cost)
+            }
+            AnyStatus::Plan(it) => {
+                let (usage, cap) = (&it.usage, it.limits.max_cost.map(f64::from));
+                let iterations = progress(usage.iterations_used, Some(usage.iterations_granted));
+                let cost = Meter::of(usage.cost_usd, usage.at_least, cap);
+                (false, it.verified == Some(true), iterations, cost)
+            }
+        };
         const NOW: &[(&str, &str)] =
             &[("now", "At once: end the agent, and do not let it finish its iteration")];
+        const AS_ONE: &[(&str, &str)] = &[("squash", "As one commit")];
         const MERGE: &[(&str, &str)] =
             &[("squash", "As one commit"), ("unverified", "Also if no gate verified it")];
         let (verb, what, text, button) = match of.action.as_str() {
@@ -147,10 +168,14 @@ impl Question {
             is_danger: matches!(verb, "cancel" | "discard"),
             boxes: match verb {
                 "pause" | "cancel" => NOW,
+                "merge" if is_verified => AS_ONE,
                 "merge" => MERGE,
                 _ => &[],
             },
             has_totals: verb == "resume",
+            has_text: is_sent_back,
+            iterations,
+            cost: cost.map(|cost| cost.says).unwrap_or_default(),
         })
     }
 }
@@ -170,8 +195,36 @@ pub(super) async fn act(
     let (place, action) = (of.place(), of.action.clone());
     match state.run_blocking(move |handler| done(handler, &place, &action, fields)).await {
         Ok(()) => Redirect::to(&format!("{back}?did={}", of.action)).into_response(),
-        Err(failure) => failed(&state, &failure),
+        Err(failure) => refused(&state, of.place(), is_of_list, failure).await,
     }
+}
+
+/// The page that the form is on, with why its action was refused.
+async fn refused(state: &Arc<AppState>, place: LoopAddress, is_of_list: bool, failure: Failure) -> Response {
+    let status = failure.status();
+    let (why, commands) = failure.apart;
+    let of_project = place.clone();
+    let project = state.run_blocking(move |handler| handler.standing(&of_project)).await;
+    let project = project.map(|found| match found {
+        AnyStatus::Loop(status) => status.project,
+        AnyStatus::Plan(status) => status.project,
+    });
+    // The command that starts a loop ends with its goal.
+    let goal = commands.iter().find_map(|command| {
+        let (_, words) = command.split_once("refrain start ")?;
+        shlex::split(words)?.pop()
+    });
+    let start = goal.zip(project.ok());
+    let start = start.map(|(goal, project)| address("/start", &[("workspace", &project), ("goal", &goal)]));
+    let refused = Some(RefusedAction { why, commands, start });
+    let shown = match is_of_list {
+        true => list::framed(state, &PageQuery::default(), Frame { refused, ..Frame::of_all(state) }).await,
+        false => {
+            let frame = Frame { refused, ..Frame::of(state, &place) };
+            loop_page::framed(state, place, None, frame).await
+        }
+    };
+    (status, shown).into_response()
 }
 
 fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fields) -> Result<(), Refusal> {
@@ -192,10 +245,18 @@ fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fie
         "resume" => {
             let max_iterations = number(("max_iterations", "Iterations in total"), fields.max_iterations)?;
             let max_cost_usd = number(("max_cost_usd", "Dollars in total"), fields.max_cost_usd)?;
+            // What the agent should change in work that is sent back.
+            if !text.trim().is_empty() {
+                handler.say(place, &Steering { text })?;
+            }
             handler.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() })
         }
         "approve" => handler.approve(place, &Approve { tree: fields.tree }),
-        "tune" => handler.tune(place, &Tune { task: task(fields.task)?, text }),
+        "tune" => match handler.tune(place, &Tune { task: task(fields.task)?, text })? {
+            // Nobody can answer for a task of a running plan.
+            AnyStatus::Plan(plan) if plan.blocked.is_empty() => handler.resume(place, &Resume::default()),
+            tuned => Ok(tuned),
+        },
         "retry" => handler.edit_task(place, &task(fields.task)?, TaskEdit::Retry),
         "block" => handler.edit_task(place, &task(fields.task)?, TaskEdit::Block),
         "add" => {

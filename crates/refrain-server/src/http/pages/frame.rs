@@ -38,12 +38,31 @@ pub(super) struct Frame {
     pub(super) section: &'static str,
     /// What the last form did; empty if there was none.
     pub(super) notice: &'static str,
+    /// Why the last form did nothing.
+    pub(super) refused: Option<RefusedAction>,
+}
+
+/// An action that was refused, as the page of its loop shows it.
+pub(super) struct RefusedAction {
+    pub(super) why: String,
+    /// What to type next.
+    pub(super) commands: Vec<String>,
+    /// The form for a loop that mends it.
+    pub(super) start: Option<String>,
 }
 
 impl Frame {
     pub(super) fn of_all(state: &AppState) -> Self {
         let (project, id) = (String::new(), String::new());
-        Self { mark: state.broadcaster.mark(), project, id, icon: "idle", section: "", notice: "" }
+        Self {
+            mark: state.broadcaster.mark(),
+            project,
+            id,
+            icon: "idle",
+            section: "",
+            notice: "",
+            refused: None,
+        }
     }
 
     pub(super) fn of(state: &AppState, place: &LoopAddress) -> Self {
@@ -65,7 +84,7 @@ impl Frame {
 /// What a form did, in a sentence.
 fn notice(verb: &str) -> &'static str {
     match verb {
-        "pause" => "It pauses: after this iteration, or at once if you asked for that.",
+        "pause" => "Asked to pause.",
         "cancel" => "It was asked to stop.",
         "resume" => "It continues.",
         "approve" => "Approved. It finishes now.",
@@ -76,7 +95,7 @@ fn notice(verb: &str) -> &'static str {
         "retry" => "Saved in the task file: the task is tried again.",
         "block" => "Saved in the task file: the plan does not start the task.",
         "take-back" => "Taken back.",
-        "tune" => "Saved. The task continues with it.",
+        "tune" => "Saved. The plan continues once no other task needs you.",
         "archive" => "Archived. Its name is free again.",
         "discard" => "Discarded. Its branch is kept for 30 days.",
         "merge" => "Merged into the branch that is checked out.",

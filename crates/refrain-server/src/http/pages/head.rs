@@ -102,8 +102,9 @@ impl Head {
                 needs: status.needs.as_deref(),
                 agent: &agent,
                 tree: awaited.and_then(|it| it.tree.as_deref()),
+                tasks: Vec::new(),
             };
-            Need::of(base.to_owned(), status.id.to_string(), "", &facts)
+            Need::of(base.to_owned(), status.id.to_string(), "", facts)
         });
         let merged_into = status.merged_into.as_ref();
         let can_merge = work.can_merge && awaited.is_none();
@@ -138,7 +139,7 @@ impl Head {
             folder: folder(&status.project),
             facts,
             request: status.publication.as_ref().and_then(|it| it.pull_request.as_ref()).map(pull_request),
-            strip: Strip::of(status.iterations.as_deref().unwrap_or_default()),
+            strip: Strip::of(status.iterations.as_deref().unwrap_or_default(), !status.has_stopped()),
             progress: (
                 "Iterations",
                 status.progress(),
@@ -193,8 +194,9 @@ impl Head {
                 needs: status.needs.as_deref(),
                 agent: "",
                 tree: None,
+                tasks: Vec::new(),
             };
-            Need::of(base.to_owned(), status.id.to_string(), "", &facts)
+            Need::of(base.to_owned(), status.id.to_string(), "", facts)
         });
         let (primary, acts) = acts(status.status, need.is_some(), status.behind.is_some(), false);
         let usage = &status.usage;
@@ -222,7 +224,7 @@ impl Head {
             folder: folder(&status.project),
             facts,
             request: None,
-            strip: Strip::of(&[]),
+            strip: Strip::of(&[], false),
             progress: (
                 "Tasks",
                 format!("{}/{}", status.tasks_done, status.tasks_total),

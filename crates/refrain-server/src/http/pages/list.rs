@@ -7,11 +7,12 @@ use axum::extract::State;
 use axum::response::Response;
 use refrain_core::text::{grouped, printable};
 use refrain_core::view::{Group, Kind, progress};
+use refrain_engine::BlockedFact;
 
 use super::figures::{Meter, Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::overall::links::{Pill, address, project_pills};
-use super::parts::{GateChip, Label, Need, NeedFacts, Strip, agent_name};
+use super::parts::{GateChip, Label, Need, NeedFacts, Strip, TaskNeed, agent_name};
 use crate::http::app_state::AppState;
 use crate::requests::{Entry, LIST_PAGE, Overview, OverviewFilter, RequestHandler};
 
@@ -64,7 +65,12 @@ struct Row {
 }
 
 pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let frame = Frame::of_all(&state).in_section("loops").after(&asked);
+    framed(&state, &asked, Frame::of_all(&state).after(&asked)).await
+}
+
+/// The page of all loops in this frame.
+pub(super) async fn framed(state: &Arc<AppState>, asked: &PageQuery, frame: Frame) -> Response {
+    let frame = frame.in_section("loops");
     let of = |name: &str| asked.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
     let (show, text, project) = (of("show"), of("text"), of("project"));
     let group = Group::ALL.into_iter().find(|group| group.as_str() == show);
@@ -80,7 +86,7 @@ pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -
         Ok((found, project_pills(projects, named.as_deref(), Some("All projects"), link)))
     };
     let found = state.run_blocking(look).await;
-    shown(&state, found, |(found, projects)| {
+    shown(state, found, |(found, projects)| {
         page(&Page { projects, ..Page::of(frame, found, group, (text, project), at) })
     })
 }
@@ -164,6 +170,9 @@ fn row(entry: Entry) -> Row {
     let (id, href) = (brief.id.to_string(), format!("/p/{project}/{}", brief.id));
     let reason = printable(&brief.reason).into_owned();
     let awaited = facts.approval.as_ref().filter(|approval| approval.state == "awaited");
+    let task = |it: &BlockedFact| {
+        TaskNeed::of((&href, "/"), (&it.task, &it.title), (it.question.as_deref(), &it.reason))
+    };
     let need = (group == Group::NeedsYou).then(|| {
         let facts = NeedFacts {
             status: brief.status,
@@ -174,8 +183,9 @@ fn row(entry: Entry) -> Row {
             needs: facts.needs.as_deref(),
             agent: &facts.agent,
             tree: awaited.and_then(|approval| approval.tree.as_deref()),
+            tasks: facts.blocked.iter().map(task).collect(),
         };
-        Need::of(href.clone(), id.clone(), "/", &facts)
+        Need::of(href.clone(), id.clone(), "/", facts)
     });
     Row {
         id,
@@ -187,8 +197,8 @@ fn row(entry: Entry) -> Row {
             true => format!("{}/{} tasks", facts.tasks_done, facts.tasks_total),
             false => progress(brief.iteration, brief.max_iterations),
         },
-        strip: Strip::of(&iterations),
-        gates: facts.gates.iter().map(|gate| GateChip::of(&gate.name, gate.hard, gate.passed)).collect(),
+        strip: Strip::of(&iterations, !brief.status.has_stopped()),
+        gates: GateChip::row_of(facts.gates.iter().map(|gate| (gate.name.as_str(), gate.hard, gate.passed))),
         cost: Meter::of(facts.usage.cost_usd, facts.usage.is_more(brief.kind), facts.limits.max_cost_usd),
         at: Moment(brief.updated_at),
         reason,

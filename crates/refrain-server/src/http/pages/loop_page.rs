@@ -9,12 +9,13 @@ use refrain_app::verbs::AnyStatus;
 use refrain_core::fingerprint::failing_tests;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
-use refrain_core::view::{Iteration, Pip, Status, StatusWord, Usage, sum};
+use refrain_core::view::{Gate, Iteration, Status, StatusWord, Usage, sum};
 use refrain_engine::ChangeSize;
 
 use super::figures::{Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
+use super::parts::pip;
 use super::plan;
 use crate::http::api::At;
 use crate::http::app_state::AppState;
@@ -23,6 +24,8 @@ use crate::requests::{Activity, Line, LoopAddress, Refusal, RequestHandler, Work
 /// How many lines, and how many tests, of a failed gate are shown.
 const LAST_LINES: usize = 30;
 const MOST_TESTS: usize = 12;
+/// How many gates that failed are shown with their output.
+const MOST_FAILURES: usize = 3;
 
 #[derive(Template)]
 #[template(path = "activity.html")]
@@ -39,7 +42,9 @@ struct Page {
     /// The agent printed something on standard error.
     has_errors: bool,
     items: Vec<Item>,
-    failure: Option<FailureView>,
+    /// The loop's worktree, which paths in it leave out.
+    folder: String,
+    failures: Vec<FailureView>,
     rail: Vec<Row>,
     can_steer: bool,
 }
@@ -55,9 +60,10 @@ struct Row {
     is_shown: bool,
 }
 
-/// Why a loop stopped short: a gate that failed.
+/// A gate that failed, or one that was asked for.
 pub(super) struct FailureView {
     pub(super) gate: String,
+    pub(super) passed: bool,
     pub(super) why: String,
     /// The last lines that it printed.
     pub(super) end: String,
@@ -109,17 +115,28 @@ pub(super) async fn show(
     asked: PageQuery,
 ) -> Response {
     let frame = Frame::of(&state, &place).after(&asked);
+    framed(&state, place, asked.get("at").cloned(), frame).await
+}
+
+/// The page of a loop or a plan in this frame.
+pub(super) async fn framed(
+    state: &Arc<AppState>,
+    place: LoopAddress,
+    wanted: Option<String>,
+    frame: Frame,
+) -> Response {
     let base = place.path();
-    let (wanted, path) = (asked.get("at").cloned(), base.clone());
+    let path = base.clone();
     let found = state.run_blocking(move |handler| look(handler, &place, wanted, &path)).await;
-    shown(&state, found, |found| match found {
+    shown(state, found, |found| match found {
         PageContent::Plan(status) => plan::show(frame, base, &status),
-        PageContent::Loop(seen, attempt, activity, has_errors, failure) => {
+        PageContent::Loop(seen, attempt, activity, has_errors, failures) => {
             let all = seen.status.iterations.as_deref().unwrap_or_default();
             let latest = all.last().map(|it| it.id().to_string());
             let rail = all.iter().rev().map(|it| row(&seen.status, it, attempt.as_deref())).collect();
             let head = seen.head(&frame, &base, "");
             let can_steer = seen.can_steer();
+            let folder = format!("{}/", seen.status.worktree);
             page(&Page {
                 frame: Frame { icon: head.icon, ..frame },
                 base,
@@ -129,8 +146,9 @@ pub(super) async fn show(
                 next: activity.next,
                 context: activity.context.map(grouped).unwrap_or_default(),
                 has_errors,
-                items: transcript(activity.lines),
-                failure: failure.map(|it| *it),
+                items: transcript(activity.lines, &folder),
+                folder,
+                failures,
                 rail,
                 can_steer,
             })
@@ -140,7 +158,7 @@ pub(super) async fn show(
 
 enum PageContent {
     Plan(Box<refrain_core::view::plan::PlanStatus>),
-    Loop(LoopPage, Option<String>, Activity, bool, Option<Box<FailureView>>),
+    Loop(LoopPage, Option<String>, Activity, bool, Vec<FailureView>),
 }
 
 fn look(
@@ -163,35 +181,53 @@ fn look(
         None => Activity { from: 0, next: 0, total: 0, context: None, lines: Vec::new() },
     };
     let is_short = seen.status.status.has_stopped() && seen.status.status != StatusWord::Completed;
-    let failure = if is_short { failed_gate(handler, place, &seen.status, base) } else { None };
+    let failures = if is_short { failed_gates(handler, place, &seen.status, base) } else { Vec::new() };
     let errors = attempt.as_deref().map(|attempt| handler.log(place, (attempt, "errors"), None, Some(1)));
     let has_errors = errors.is_some_and(|errors| errors.is_ok_and(|errors| errors.total > 0));
-    Ok(PageContent::Loop(seen, attempt, activity, has_errors, failure.map(Box::new)))
+    Ok(PageContent::Loop(seen, attempt, activity, has_errors, failures))
 }
 
-/// The first required gate that failed last, with the end of its log.
-pub(super) fn failed_gate(
+/// The required gates that failed last, with the ends of their logs.
+pub(super) fn failed_gates(
     handler: &RequestHandler,
     place: &LoopAddress,
     status: &Status,
     base: &str,
-) -> Option<FailureView> {
-    let gate = status.gates.iter().find(|gate| gate.hard && !gate.passed)?;
+) -> Vec<FailureView> {
+    let failed = status.gates.iter().filter(|gate| gate.hard && !gate.passed).take(MOST_FAILURES);
+    let mut views: Vec<_> = failed.map(|gate| gate_view(handler, place, gate, base)).collect();
+    let last = status.last_failure.as_ref().filter(|it| it.count > 1);
+    if let Some((last, gate)) = last.and_then(|it| Some((it, it.gate.as_ref()?)))
+        && let Some(view) = views.iter_mut().find(|view| view.gate == *gate)
+    {
+        view.why = format!("{}; {} times in a row", view.why, last.count);
+    }
+    views
+}
+
+/// A result of a gate with the end of its log.
+pub(super) fn gate_view(
+    handler: &RequestHandler,
+    place: &LoopAddress,
+    gate: &Gate,
+    base: &str,
+) -> FailureView {
     let (of, run) = gate.ran;
     let kept = format!("gate:{}:{run}", gate.name);
     let log = handler.log(place, (&of.to_string(), &kept), None, Some(16 << 10)).ok();
     let text = log.map(|log| log.text).unwrap_or_default();
     let lines: Vec<_> = text.trim_end().lines().collect();
-    let again = status.last_failure.as_ref().filter(|it| it.count > 1);
-    let again = again.map(|it| format!("; {} times in a row", it.count)).unwrap_or_default();
-    let code = gate.exit_code.map(|code| format!("exit code {code}"));
-    Some(FailureView {
-        why: format!("{}{again}", code.or_else(|| gate.why.clone()).unwrap_or_else(|| "failed".to_owned())),
+    let code = gate.exit_code.filter(|_| !gate.passed).map(|code| format!("exit code {code}"));
+    let when = (of.iteration > 0).then(|| format!("after iteration {of}"));
+    let why = code.or_else(|| gate.why.clone());
+    FailureView {
         gate: gate.name.clone(),
+        passed: gate.passed,
+        why: when.into_iter().chain(why).collect::<Vec<_>>().join(", "),
         tests: failing_tests(&text).names.into_iter().take(MOST_TESTS).collect(),
         end: lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"),
         log: format!("{base}/attempts/{of}/logs/{kept}"),
-    })
+    }
 }
 
 pub(super) fn cost(usage: &Usage) -> String {
@@ -233,7 +269,7 @@ pub(super) fn outcome(status: &Status, it: &Iteration) -> String {
 fn row(status: &Status, it: &Iteration, at: Option<&str>) -> Row {
     let name = it.id().to_string();
     Row {
-        pip: Pip::of(it).as_str(),
+        pip: pip(it, !status.has_stopped()).as_str(),
         took: took(status, it),
         outcome: outcome(status, it),
         cost: it.usage.cost_usd.map(|_| cost(&it.usage)).unwrap_or_default(),
@@ -258,9 +294,10 @@ impl Item {
 }
 
 /// Puts the results of tools below the call before them, where they are folded.
-fn transcript(lines: Vec<Line>) -> Vec<Item> {
+fn transcript(lines: Vec<Line>, folder: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for line in lines {
+        let line = Line { text: line.text.replace(folder, ""), ..line };
         match items.last_mut() {
             Some(last) if last.is_tool() && matches!(line.kind, "result" | "failed") => {
                 last.results.push(line);

@@ -7,6 +7,8 @@ use crate::requests::COMMAND;
 
 /// The longest strip, in iterations.
 const LONGEST_STRIP: usize = 40;
+/// How many letters the gates of a row have, with 4 for the mark and the edges of each.
+const ROW_OF_GATES: usize = 24;
 
 /// The status, or the label of the result, with its glyph.
 #[derive(Template)]
@@ -38,11 +40,13 @@ impl Label {
 /// The iterations as a strip of marks.
 #[derive(Template)]
 #[template(
-    source = "{% if !pips.is_empty() %}<span class=\"pips\" role=\"img\" aria-label=\"{{ says }}\">{% for pip in pips %}<i class=\"pip {{ pip.as_str() }}\"></i>{% endfor %}</span>{% endif %}",
+    source = "{% if !pips.is_empty() %}<span class=\"pips\" role=\"img\" aria-label=\"{{ says }}\">{% if earlier > 0 %}<small>+{{ earlier }}</small>{% endif %}{% for pip in pips %}<i class=\"pip {{ pip.as_str() }}\"></i>{% endfor %}</span>{% endif %}",
     ext = "html"
 )]
 pub(super) struct Strip {
     pips: Vec<Pip>,
+    /// How many more iterations there are before the first of them.
+    earlier: usize,
     says: String,
 }
 
@@ -51,29 +55,42 @@ impl Strip {
         !self.pips.is_empty()
     }
 
-    pub(super) fn of(iterations: &[Iteration]) -> Self {
+    /// Of a loop that `is_live`, or of one whose unfinished iteration was interrupted.
+    pub(super) fn of(iterations: &[Iteration], is_live: bool) -> Self {
         let first = iterations.len().saturating_sub(LONGEST_STRIP);
-        let pips: Vec<_> = iterations[first..].iter().map(Pip::of).collect();
+        let pips: Vec<_> = iterations[first..].iter().map(|it| pip(it, is_live)).collect();
         let count = |wanted: Pip| pips.iter().filter(|pip| **pip == wanted).count();
         let kinds = [Pip::Passed, Pip::Failed, Pip::Advisory, Pip::Ended, Pip::Broken, Pip::Running];
         let counts =
             kinds.into_iter().map(|kind| (count(kind), kind.as_str())).filter(|(count, _)| *count > 0);
         let counts: Vec<_> = counts.map(|(count, word)| format!("{count} {word}")).collect();
-        let s = if pips.len() == 1 { "" } else { "s" };
-        Self { says: format!("{} iteration{s}: {}", pips.len(), counts.join(", ")), pips }
+        let s = if iterations.len() == 1 { "" } else { "s" };
+        let of = if first > 0 { format!("of the last {}: ", pips.len()) } else { String::new() };
+        let says = format!("{} iteration{s}: {of}{}", iterations.len(), counts.join(", "));
+        Self { says, pips, earlier: first }
+    }
+}
+
+/// The mark of an iteration.
+pub(super) fn pip(it: &Iteration, is_live: bool) -> Pip {
+    match Pip::of(it) {
+        Pip::Running if !is_live => Pip::Broken,
+        pip => pip,
     }
 }
 
 /// A gate's last result.
 #[derive(Template)]
 #[template(
-    source = "<span class=\"chip gate {{ class }}\">{{ name }}<span class=\"away\">: {{ says }}</span></span>",
+    source = "<span class=\"chip gate {{ class }}\"{% if !title.is_empty() %} title=\"{{ title }}\"{% endif %}>{{ name }}<span class=\"away\">: {{ says }}</span></span>",
     ext = "html"
 )]
 pub(super) struct GateChip {
     pub(super) name: String,
     pub(super) says: &'static str,
     pub(super) class: &'static str,
+    /// The names of several gates that it stands for.
+    title: String,
 }
 
 impl GateChip {
@@ -83,7 +100,28 @@ impl GateChip {
             (false, true) => ("failed", "failed"),
             (false, false) => ("failed, advisory", "advisory"),
         };
-        Self { name: name.to_owned(), says, class }
+        Self { name: name.to_owned(), says, class, title: String::new() }
+    }
+
+    /// One chip for each gate, or, if their names are too long for a row, one for each result.
+    pub(super) fn row_of<'a>(gates: impl Iterator<Item = (&'a str, bool, bool)>) -> Vec<Self> {
+        let all: Vec<_> = gates.map(|(name, hard, passed)| Self::of(name, hard, passed)).collect();
+        if all.iter().map(|chip| chip.name.chars().count() + 4).sum::<usize>() <= ROW_OF_GATES {
+            return all;
+        }
+        let mut merged: Vec<Self> = Vec::new();
+        for class in ["failed", "advisory", "passed"] {
+            let names: Vec<_> =
+                all.iter().filter(|chip| chip.class == class).map(|chip| chip.name.as_str()).collect();
+            if let Some(chip) = all.iter().find(|chip| chip.class == class) {
+                let (name, title) = match names[..] {
+                    [name] => (name.to_owned(), name.to_owned()),
+                    _ => (names.len().to_string(), names.join(", ")),
+                };
+                merged.push(Self { name, title, says: chip.says, class });
+            }
+        }
+        merged
     }
 }
 
@@ -109,8 +147,39 @@ pub(super) enum NeedForm {
     /// Whether it has stopped: it can also continue with other limits.
     Answer(bool),
     Continue,
-    /// Its page has more.
-    Look,
+    /// Answer what the tasks of a plan ask.
+    Tasks(Vec<TaskNeed>),
+}
+
+/// A task of a plan that needs you, with the form that tells its next agent how it continues.
+#[derive(Clone, Debug, PartialEq, Eq, Template)]
+#[template(path = "task_need.html")]
+pub(super) struct TaskNeed {
+    pub(super) base: String,
+    /// Where the form leads back to, as of [`Need`].
+    pub(super) back: &'static str,
+    pub(super) task: String,
+    pub(super) title: String,
+    /// Its question, or why it stopped.
+    pub(super) text: String,
+    pub(super) is_question: bool,
+}
+
+impl TaskNeed {
+    pub(super) fn of(
+        (base, back): (&str, &'static str),
+        (task, title): (&str, &str),
+        (question, reason): (Option<&str>, &str),
+    ) -> Self {
+        Self {
+            base: base.to_owned(),
+            back,
+            task: task.to_owned(),
+            title: title.to_owned(),
+            text: question.map_or_else(|| sentence(reason), str::to_owned),
+            is_question: question.is_some(),
+        }
+    }
 }
 
 /// What is known of a loop that needs you.
@@ -124,6 +193,8 @@ pub(super) struct NeedFacts<'a> {
     pub(super) agent: &'a str,
     /// The tree that waits for approval.
     pub(super) tree: Option<&'a str>,
+    /// The tasks of a plan that need you.
+    pub(super) tasks: Vec<TaskNeed>,
 }
 
 /// The agent as pages name it.
@@ -138,11 +209,12 @@ pub(super) fn sentence(text: &str) -> String {
 }
 
 impl Need {
-    pub(super) fn of(base: String, id: String, back: &'static str, facts: &NeedFacts<'_>) -> Self {
+    pub(super) fn of(base: String, id: String, back: &'static str, facts: NeedFacts<'_>) -> Self {
         let reason = sentence(facts.reason);
         let (title, text, form) = match facts.waits_for {
             _ if facts.status == StatusWord::Crashed => ("Interrupted", reason, NeedForm::Continue),
-            _ if facts.is_plan => ("Tasks need you", reason, NeedForm::Look),
+            _ if facts.is_plan && facts.tasks.is_empty() => ("Can continue", reason, NeedForm::Continue),
+            _ if facts.is_plan => ("Tasks need you", String::new(), NeedForm::Tasks(facts.tasks)),
             Some("approval") => {
                 ("Needs your approval", reason, NeedForm::Approve(facts.tree.unwrap_or_default().to_owned()))
             }
@@ -177,12 +249,14 @@ mod tests {
             needs: None,
             agent: "claude",
             tree: None,
+            tasks: Vec::new(),
         };
-        let need = Need::of("/p/x/job".to_owned(), "job".to_owned(), "", &facts);
+        let approval =
+            NeedFacts { waits_for: Some("approval"), tree: Some("abc"), tasks: Vec::new(), ..facts };
+        let need = Need::of("/p/x/job".to_owned(), "job".to_owned(), "", facts);
         assert_eq!((need.title, need.text.as_str()), ("Needs your answer", "Which <db>?"));
         assert_eq!(need.form, NeedForm::Answer(true));
-        let approval = NeedFacts { waits_for: Some("approval"), tree: Some("abc"), ..facts };
-        let need = Need::of(String::new(), String::new(), "", &approval);
+        let need = Need::of(String::new(), String::new(), "", approval);
         assert_eq!(need.form, NeedForm::Approve("abc".to_owned()));
     }
 }

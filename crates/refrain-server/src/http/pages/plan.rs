@@ -11,7 +11,7 @@ use refrain_core::view::progress;
 use super::figures::{Moment, money, utc};
 use super::frame::{Frame, page};
 use super::head::Head;
-use super::parts::agent_name;
+use super::parts::{TaskNeed, agent_name};
 
 #[derive(Template)]
 #[template(path = "plan.html")]
@@ -22,8 +22,6 @@ struct Page {
     critical: String,
     waves: Vec<Wave>,
     blocked: Vec<BlockedCard>,
-    /// The tasks that wait for blocked ones, and for which.
-    waiting: Vec<(String, String)>,
     can_add: bool,
 }
 
@@ -43,7 +41,7 @@ struct Card {
     is_critical: bool,
     /// 0 if it is not rated.
     complexity: u32,
-    after: String,
+    after: Vec<String>,
     /// Of a task that is worked on: its iteration and since when.
     iteration: String,
     since: Option<Moment>,
@@ -57,32 +55,22 @@ struct Card {
 
 /// A task that needs you.
 struct BlockedCard {
-    task: String,
-    title: String,
-    reason: String,
+    need: TaskNeed,
     tried: String,
     since: Option<Moment>,
-    awaits_tune: bool,
 }
 
 pub(super) fn show(frame: Frame, base: String, status: &PlanStatus) -> Response {
     let critical = critical_path(&status.tasks);
-    let waits = |task: &&TaskView| task.status == TaskWord::WaitingOnBlocked;
     let head = Head::of_plan(&base, status).noticed(frame.notice);
     page(&Page {
         frame: Frame { icon: head.icon, ..frame },
-        base,
         head,
         critical: joined(&critical, " → "),
         waves: waves(status, &critical),
-        blocked: status.blocked.iter().map(blocked).collect(),
-        waiting: status
-            .tasks
-            .iter()
-            .filter(waits)
-            .map(|task| (task.id.to_string(), joined(&task.waits_for, ", ")))
-            .collect(),
+        blocked: status.blocked.iter().filter(|_| can_change(status)).map(|it| blocked(&base, it)).collect(),
         can_add: can_change(status),
+        base,
     })
 }
 
@@ -165,7 +153,7 @@ fn card(plan: &PlanStatus, task: &TaskView, critical: &[TaskId]) -> Card {
         status: task.status.as_str(),
         is_critical: critical.contains(&task.id),
         complexity: task.complexity,
-        after: joined(&task.dependencies, ", "),
+        after: task.dependencies.iter().map(ToString::to_string).collect(),
         iteration,
         since: now.map(|it| Moment(it.started_at)),
         cost: cost.map(|cost| money(Some(cost), at_least)).unwrap_or_default(),
@@ -182,13 +170,11 @@ fn card(plan: &PlanStatus, task: &TaskView, critical: &[TaskId]) -> Card {
     }
 }
 
-fn blocked(it: &BlockedTask) -> BlockedCard {
+fn blocked(base: &str, it: &BlockedTask) -> BlockedCard {
+    let named = (it.task.as_str(), it.title.as_str());
     BlockedCard {
-        task: it.task.to_string(),
-        title: it.title.clone(),
-        reason: it.reason.clone(),
+        need: TaskNeed::of((base, ""), named, (it.question.as_deref(), &it.reason)),
         tried: format!("iterations: {}", it.attempts),
         since: it.blocked_at.map(Moment),
-        awaits_tune: it.awaits_tune,
     }
 }

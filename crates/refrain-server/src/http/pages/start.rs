@@ -154,8 +154,9 @@ enum Outcome {
 }
 
 pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -> Response {
-    let workspace = asked.get("workspace").cloned().unwrap_or_default();
-    form(&state, None, None, StartForm { workspace, ..StartForm::default() }).await
+    let of = |name: &str| asked.get(name).cloned().unwrap_or_default();
+    let typed = StartForm { workspace: of("workspace"), goal: of("goal"), ..StartForm::default() };
+    form(&state, None, None, typed).await
 }
 
 pub(super) async fn start(

@@ -11,13 +11,13 @@ use refrain_core::view::{Iteration, Status};
 use super::figures::{self, Chart, Moment, loop_charts};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
-use super::loop_page::{FailureView, LoopPage, cost, failed_gate, outcome, see, tokens, took};
+use super::loop_page::{FailureView, LoopPage, cost, failed_gates, gate_view, outcome, see, tokens, took};
 use crate::http::api::At;
 use crate::http::app_state::AppState;
 use crate::requests::{Difference, LoopAddress, Refusal, RequestHandler};
 
 /// How many iterations the table of gates has.
-const MOST_COLUMNS: usize = 30;
+const MOST_COLUMNS: usize = 200;
 
 /// What the handlers of the tabs are given.
 type Shared = State<Arc<AppState>>;
@@ -112,10 +112,14 @@ pub(super) async fn changes(State(state): Shared, At(place): At<LoopAddress>, as
 struct Gates {
     frame: Frame,
     head: Head,
+    /// How many earlier iterations the table leaves out.
+    earlier: u64,
     columns: Vec<String>,
+    /// A gate ran before the first iteration.
+    has_before: bool,
     rows: Vec<GateRow>,
     failing: Option<Chart>,
-    failure: Option<FailureView>,
+    failures: Vec<FailureView>,
 }
 
 /// A gate, and its result after each iteration.
@@ -123,7 +127,7 @@ struct GateRow {
     name: String,
     command: String,
     is_hard: bool,
-    failed_before: bool,
+    failed_before: Option<bool>,
     cells: Vec<Option<Cell>>,
 }
 
@@ -131,31 +135,44 @@ struct Cell {
     class: &'static str,
     glyph: &'static str,
     says: String,
-    log: String,
+    href: String,
 }
 
 pub(super) async fn gates(State(state): Shared, At(place): At<LoopAddress>, asked: PageQuery) -> Response {
     let (frame, base) = (Frame::of(&state, &place).after(&asked), place.path());
     let path = base.clone();
+    let chosen = asked.get("at").cloned().zip(asked.get("gate").cloned());
     let look =
-        move |handler: &RequestHandler| -> Result<(LoopPage, Option<FailureView>, Option<Chart>), Refusal> {
+        move |handler: &RequestHandler| -> Result<(LoopPage, Vec<FailureView>, Option<Chart>), Refusal> {
             let seen = see(handler, &place)?;
-            let failure = failed_gate(handler, &place, &seen.status, &path);
+            let mut all = seen.status.iterations.iter().flatten();
+            let chosen = chosen.and_then(|(at, name)| {
+                let gates = &all.find(|it| it.id().to_string() == at)?.gates;
+                gates.iter().find(|gate| gate.name == name)
+            });
+            let failures = match chosen {
+                Some(gate) => vec![gate_view(handler, &place, gate, &path)],
+                None => failed_gates(handler, &place, &seen.status, &path),
+            };
             let counts = handler.failing_tests(&place, &seen.status)?;
-            Ok((seen, failure, loop_charts::failing(&counts)))
+            Ok((seen, failures, loop_charts::failing(&counts)))
         };
     let found = state.run_blocking(look).await;
-    shown(&state, found, |(seen, failure, failing)| {
+    shown(&state, found, |(seen, failures, failing)| {
         let head = seen.head(&frame, &base, "/gates");
-        let (columns, rows) = matrix(&seen.status, &base);
-        page(&Gates { frame: Frame { icon: head.icon, ..frame }, head, columns, rows, failing, failure })
+        let (earlier, columns, rows) = matrix(&seen.status, &base);
+        let has_before = rows.iter().any(|row| row.failed_before.is_some());
+        let frame = Frame { icon: head.icon, ..frame };
+        let earlier = earlier as u64;
+        page(&Gates { frame, head, earlier, columns, has_before, rows, failing, failures })
     })
 }
 
-/// The results of the latest iterations that had any.
-fn matrix(status: &Status, base: &str) -> (Vec<String>, Vec<GateRow>) {
+/// The results of the latest iterations that had any, and how many earlier ones are left out.
+fn matrix(status: &Status, base: &str) -> (usize, Vec<String>, Vec<GateRow>) {
     let all: Vec<&Iteration> = status.iterations.iter().flatten().filter(|it| !it.gates.is_empty()).collect();
-    let all = &all[all.len().saturating_sub(MOST_COLUMNS)..];
+    let earlier = all.len().saturating_sub(MOST_COLUMNS);
+    let all = &all[earlier..];
     let mut rows: Vec<GateRow> = Vec::new();
     for (column, it) in all.iter().enumerate() {
         for gate in &it.gates {
@@ -164,27 +181,26 @@ fn matrix(status: &Status, base: &str) -> (Vec<String>, Vec<GateRow>) {
                     name: gate.name.clone(),
                     command: gate.command.clone(),
                     is_hard: gate.hard,
-                    failed_before: gate.failed_before == Some(true),
+                    failed_before: gate.failed_before,
                     cells: all.iter().map(|_| None).collect(),
                 });
                 rows.len() - 1
             });
             let (class, glyph, word) = match (gate.passed, gate.flaky, gate.hard) {
-                (true, true, _) => ("advisory", "✔", "flaky: it passed when it ran again"),
+                (true, true, _) => ("passed", "~", "flaky: it passed when it ran again"),
                 (true, false, _) => ("passed", "✔", "passed"),
                 (false, _, true) => ("failed", "✘", "failed"),
                 (false, _, false) => ("advisory", "✘", "failed, advisory"),
             };
-            let (of, run) = gate.ran;
             rows[at].cells[column] = Some(Cell {
                 class,
                 glyph,
                 says: format!("{} after iteration {}: {word}", gate.name, it.id()),
-                log: format!("{base}/attempts/{of}/logs/gate:{}:{run}", gate.name),
+                href: format!("{base}/gates?at={}&gate={}#failure", it.id(), gate.name),
             });
         }
     }
-    (all.iter().map(|it| it.id().to_string()).collect(), rows)
+    (earlier, all.iter().map(|it| it.id().to_string()).collect(), rows)
 }
 
 #[derive(Template)]

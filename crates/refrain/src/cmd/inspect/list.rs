@@ -199,13 +199,13 @@ fn painted(standing: Option<(StatusWord, Option<bool>)>, text: &str) -> String {
     phrase::coloured(standing.map_or(Tone::Bad, |(status, verified)| Tone::of(status, verified)), text)
 }
 
-/// In whole seconds.
+/// In its largest unit: a narrow table has more room for the reason.
 fn ago(then: Timestamp, now: Timestamp) -> String {
     let millis = Millis::from(now.duration_since(then).unsigned_abs());
     match millis.0 {
         0..1_000 => "just now".to_owned(),
         1_000..10_000 => format!("{}s ago", millis.0 / 1_000),
-        10_000.. => format!("{millis} ago"),
+        10_000.. => format!("{} ago", millis.to_string().split(' ').next().unwrap_or_default()),
     }
 }
 
@@ -273,7 +273,7 @@ fn table(rows: &[Row<'_>], width: usize) -> Vec<String> {
         first,
         second,
         third,
-        column("ITERATION", CutPosition::No, |row| &row.iteration),
+        column("ITER", CutPosition::No, |row| &row.iteration),
         column("CHANGED", CutPosition::No, |row| &row.changed),
         column("REASON", CutPosition::End, |row| &row.reason),
     ];
@@ -308,9 +308,9 @@ mod tests {
     }
 
     #[rstest]
-    #[case(200, &["VERIFIED", "ID", "STATUS", "ITERATION", "CHANGED", "REASON"], "as no gate checks it")]
-    #[case(100, &["VERIFIED", "ID", "STATUS", "ITERATION", "CHANGED", "REASON"], "…")]
-    #[case(80, &["VERIFIED", "ID", "STATUS", "ITERATION", "CHANGED"], "◐ unverified")]
+    #[case(200, &["VERIFIED", "ID", "STATUS", "ITER", "CHANGED", "REASON"], "as no gate checks it")]
+    #[case(100, &["VERIFIED", "ID", "STATUS", "ITER", "CHANGED", "REASON"], "…")]
+    #[case(80, &["VERIFIED", "ID", "STATUS", "ITER", "CHANGED"], "◐ unverified")]
     #[case(60, &["VERIFIED", "ID", "STATUS"], "◐ unverified")]
     #[case(40, &["ID", "STATUS"], "completed")]
     #[case(30, &["ID"], "claude-4f2a")]

@@ -211,6 +211,12 @@ fn queued(status: &Status) -> impl Iterator<Item = Row> {
     })
 }
 
+/// The reason, without the question, which has a row of its own.
+fn reason(status: &Status) -> &str {
+    let asks = status.question.as_deref().and_then(|question| status.reason.split_once(question));
+    asks.map_or(status.reason.as_str(), |(before, _)| before.trim_end_matches([':', ' ']))
+}
+
 /// One fact a line: first what matters to a person, then the rest.
 fn text(
     status: &Status,
@@ -228,7 +234,7 @@ fn text(
     };
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
-        Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
+        Row::prose("status", format!("{}: {}", status.status.as_str(), reason(status))),
         Row::prose("question", status.question.clone().unwrap_or_default()).with_tone(Tone::Attention),
         Row::exact("next", next),
     ];

@@ -38,8 +38,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         ByKind::Plan(runner) => return plan::drive::alone(context, &service, runner, &args.notify),
     };
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
-    let telemetry = telemetry::begin(context, runner.worktree(), |to| runner.export(to));
-    let notifier = notifier::begin(context, runner.worktree(), &args.notify, |to| runner.notifier(to));
+    let telemetry = telemetry::begin(context, &service, |to| runner.export(to));
+    let notifier = notifier::begin(context, &service, &args.notify, |to| runner.notifier(to));
     let remembrance = runner.remembrance();
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
     let driven = driven.map(|state| view::status(&state, Alive::NO_RUNNER));

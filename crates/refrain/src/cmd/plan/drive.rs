@@ -48,9 +48,8 @@ fn observers(
     runner: &mut PlanRunner,
     notify: &NotifyArgs,
 ) -> run::Observers {
-    let worktree = &service.project().worktree;
-    let telemetry = telemetry::begin(context, worktree, |to| runner.export(to));
-    (notifier::begin(context, worktree, notify, |to| runner.notifier(to)), telemetry)
+    let telemetry = telemetry::begin(context, service, |to| runner.export(to));
+    (notifier::begin(context, service, notify, |to| runner.notifier(to)), telemetry)
 }
 
 /// The status of a plan that has no runner.
@@ -69,7 +68,7 @@ pub(super) fn detached(
     let id = runner.id().clone();
     run::note_objection(context, show, false);
     if !show.quiet {
-        notifier::note_objection(context, &service.project().worktree);
+        notifier::note_objection(context, service);
     }
     let _ = plan::detach(context, (service, runner), dir, &show.notify)?;
     if show.json {

@@ -421,7 +421,8 @@ fn a_secret_is_hidden_wherever_a_log_is_cut() {
 #[test]
 fn work_that_waits_for_a_person_is_approved_from_its_page_and_over_http() {
     let sandbox = sandbox();
-    let agent = sandbox.agent("agent", &format!("echo done > work.txt\n{CLAIM}"));
+    let agent =
+        sandbox.agent("agent", &format!("printf '%s' \"$1\" > $NOTES/told\necho done > work.txt\n{CLAIM}"));
     let served = TestServer::begin(&sandbox, &[]);
     let asked =
         |name: &str| json!({"goal": "Mend it.", "command": agent, "name": name, "require_approval": true});
@@ -435,10 +436,22 @@ fn work_that_waits_for_a_person_is_approved_from_its_page_and_over_http() {
     let asks = served.gets(&format!("/p/{project}/job/resume")).with_status(200);
     asks.says("Send back job?");
     asks.says("Its work is not approved");
+    asks.says("What should it change?");
     let job = format!("/api/v1/projects/{project}/loops/job/approve");
     served.posts(&job, json!({"tree": "0000"})).with_status(409).says("waits for approval, not tree");
     served.posts(&job, json!({"tree": "; rm"})).with_status(400).says("hexadecimal");
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    served.posts_with(&format!("/p/{project}/job/resume"), form, "text=Use+green.").with_status(303);
+    let tree = testkit::eventually("the agent gets the text, and its work waits again", || {
+        let status = sandbox.status("job");
+        let tree = status["approval"]["tree"].as_str().filter(|_| status["status"] == "blocked");
+        tree.filter(|_| sandbox.note("told").contains("Use green.")).map(str::to_owned)
+    });
+    // The page of the loop says why nothing was approved.
+    let refused = served.posts_with(&format!("/p/{project}/job/approve"), form, "tree=0000").with_status(409);
+    refused.says("id=\"refused\"");
+    refused.says("waits for approval, not tree");
+    refused.says("id=\"headbar\"");
     served.posts_with(&format!("/p/{project}/job/approve"), form, &format!("tree={tree}")).with_status(303);
     sandbox.wait_for_status("job", "completed");
     let page = served.gets(&format!("/p/{project}/job")).body;

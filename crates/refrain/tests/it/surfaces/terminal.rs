@@ -448,8 +448,8 @@ fn a_list_fits_its_terminal_and_only_there_has_a_header_and_colour() {
         sandbox.refrain(&["start", "--command", &agent, "--name", id, "-m", "1", "p"]);
     }
     for (width, columns) in [
-        (120, "VERIFIED ID STATUS ITERATION CHANGED REASON"),
-        (80, "VERIFIED ID STATUS ITERATION CHANGED"),
+        (120, "VERIFIED ID STATUS ITER CHANGED REASON"),
+        (80, "VERIFIED ID STATUS ITER CHANGED"),
         (60, "VERIFIED ID STATUS"),
     ] {
         let (code, shown) = Terminal::of_width(width, &sandbox, &["list"], &[]).wait();

@@ -70,6 +70,19 @@ fn an_ntfy_topic_gets_needs_and_ends_as_messages() {
     assert!(last.body.contains("refrain"), "what to type next: {last:#?}");
 }
 
+#[rstest]
+#[case::watched(&["--worktree"])]
+#[case::detached(&["--worktree", "--detach"])]
+fn a_loop_in_a_worktree_of_its_own_notifies_and_is_exported(#[case] place: &[&str]) {
+    let (webhook, collector) = (Receiver::start([]), Receiver::start([]));
+    let sandbox = telling(&webhook.url(), &format!("[telemetry]\nendpoint = \"{}\"\n", collector.base()));
+    let agent = sandbox.agent("agent", CLAIM);
+    let words = ["start", "--command", &agent, "--name", "job", "-q", "-m", "1"];
+    sandbox.refrain(&[&words[..], place, &["p"]].concat()).with_code(0);
+    assert_eq!(told(&webhook.wait_for(1)), [pair("job", "completed")]);
+    collector.wait_for(1);
+}
+
 #[test]
 fn every_end_is_sent_once_and_signed() {
     let receiver = Receiver::start([]);

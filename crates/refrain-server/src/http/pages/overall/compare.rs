@@ -107,7 +107,7 @@ fn side(handler: &RequestHandler, at: &LoopAddress) -> Result<(Side, Facts), Ref
         href: at.path(),
         status: Label::of(status.status, status.verified),
         goal,
-        strip: Strip::of(status.iterations.as_deref().unwrap_or_default()),
+        strip: Strip::of(status.iterations.as_deref().unwrap_or_default(), !status.has_stopped()),
         chart: loop_charts::cost(&status),
     };
     Ok((side, facts))

@@ -182,11 +182,59 @@ fn each_gate_result_links_to_its_log() {
     let page = served.gets(&place).with_status(200);
     page.says("tests after iteration 1: failed");
     let links = page.body.split("href=\"").filter_map(|part| part.split_once('"').map(|(link, _)| link));
-    let logs: Vec<_> = links.filter(|link| link.contains("/logs/gate:tests:")).collect();
-    assert!(!logs.is_empty(), "{page:#?}");
-    for log in logs {
+    let cells: Vec<_> = links.filter(|link| link.contains("gates?at=")).collect();
+    assert!(!cells.is_empty(), "{page:#?}");
+    for cell in cells {
+        let cell = cell.replace("&#38;", "&");
+        let shown = served.gets(cell.trim_end_matches("#failure")).with_status(200);
+        shown.says("seen by the gate");
+        let (before, _) = shown.body.split_once("\">All that it printed").unwrap();
+        let (_, log) = before.rsplit_once("href=\"").unwrap();
         served.gets(log).with_status(200).says("seen by the gate");
     }
+    served.ends();
+}
+
+#[test]
+fn all_iterations_of_a_long_loop_are_in_its_table_of_gates() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo x >> work.txt");
+    let words =
+        ["start", "--command", &agent, "--name", "job", "-q", "-m", "42", "--gate", "tests=false", "p"];
+    sandbox.refrain(&words).with_code(10);
+    let served = TestServer::begin(&sandbox, &[]);
+    let place = format!("/p/{}/job/gates", project(&served));
+    let page = served.gets(&place).with_status(200);
+    page.says("tests after iteration 1: failed");
+    page.says("tests after iteration 42: failed");
+    page.says("<small>+2</small>");
+    served.ends();
+}
+
+#[test]
+fn the_question_of_a_task_is_answered_on_the_list_and_its_plan_continues() {
+    let sandbox = sandbox();
+    let tasks = r#"{"tag": "x", "tasks": [{"id": 1, "title": "Build the door", "status": "pending", "depends_on": []}]}"#;
+    fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
+    write(&sandbox.project().join(".scud/tasks/x.json"), tasks);
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "-qm", "Tasks"]);
+    let asks = "sed -i '/^question:/d; s/^status:.*/status: blocked\\nquestion: Which <wood>?/' \"$REFRAIN_STATE_FILE\"";
+    let script =
+        format!("case \"$*\" in *'Use pine.'*) echo x > door.txt; echo TASK_COMPLETE;; *) {asks};; esac");
+    let agent = sandbox.agent("worker", &script);
+    let run = ["plan", "run", "--tag", "x", "--command", &agent, "--name", "x", "--verify", "true", "-q"];
+    sandbox.refrain(&run).with_code(14);
+    let served = TestServer::begin(&sandbox, &[]);
+    let plan = format!("/p/{}/x", project(&served));
+    for page in ["/", &plan] {
+        let shown = served.gets(page).with_status(200);
+        shown.says("Which &#60;wood&#62;?");
+        shown.says("aria-label=\"Answer to task 1\"");
+    }
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    served.posts_with(&format!("{plan}/tune"), form, "back=/&task=1&text=Use+pine.").with_status(303);
+    sandbox.wait_for_status("x", "completed");
     served.ends();
 }
 
