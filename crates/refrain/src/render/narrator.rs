@@ -144,14 +144,14 @@ mod tests {
     fn whole_text_is_wrapped_between_words_on_a_terminal() {
         let said = || {
             FollowEvent::Said(AgentEvent::Text {
-                text: "the handling in parse splits\n1. read".to_owned(),
+                text: "the handling in parse splits on dashes\n1. read".to_owned(),
                 part: false,
                 by: Speaker::Agent,
             })
         };
         let shown = |width| Narrator::default().tell(&said(), width);
-        assert_eq!(shown(Some(16)), "the handling in\nparse splits\n1. read\n");
-        assert_eq!(shown(None), "the handling in parse splits\n1. read\n");
+        assert_eq!(shown(Some(30)), "the handling in parse splits\non dashes\n1. read\n");
+        assert_eq!(shown(None), "the handling in parse splits on dashes\n1. read\n");
     }
 
     #[test]

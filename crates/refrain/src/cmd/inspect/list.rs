@@ -311,7 +311,7 @@ mod tests {
     #[case(200, &["VERIFIED", "ID", "STATUS", "ITER", "CHANGED", "REASON"], "as no gate checks it")]
     #[case(100, &["VERIFIED", "ID", "STATUS", "ITER", "CHANGED", "REASON"], "…")]
     #[case(80, &["VERIFIED", "ID", "STATUS", "ITER", "CHANGED"], "◐ unverified")]
-    #[case(60, &["VERIFIED", "ID", "STATUS"], "◐ unverified")]
+    #[case(60, &["VERIFIED", "ID", "STATUS", "ITER"], "◐ unverified")]
     #[case(40, &["ID", "STATUS"], "completed")]
     #[case(30, &["ID"], "claude-4f2a")]
     #[case(10, &["ID"], "mend-the-…")]
