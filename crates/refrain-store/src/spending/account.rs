@@ -101,7 +101,7 @@ mod tests {
         gate("a key").close(wait, at(1_799_999_000)).unwrap();
         assert_eq!((closed("a key", 1_799_999_000), closed("another", 0)), (Some(wait), None));
         let earlier = serde_json::to_vec(&wait).unwrap();
-        write_atomic(&gate("a key").path(), earlier.as_bytes()).unwrap();
+        write_atomic(&gate("a key").path(), &earlier).unwrap();
         assert_eq!(closed("a key", 0), Some(wait), "a file of an earlier version");
 
         // The clock was ahead when it closed.
