@@ -11,7 +11,7 @@ use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
 use refrain_core::text::{printable, visible};
 use refrain_core::view::to_continue;
-use refrain_engine::{SlowRunner, chain, write_atomic};
+use refrain_engine::{SlowRunner, write_atomic};
 use serde::Serialize;
 
 use crate::render::phrase;
@@ -194,7 +194,7 @@ pub(crate) fn write_file(
     // A link of an agent would lead elsewhere: it is replaced. What is no file, such as /dev/stdout, is written as it is.
     let written = match std::fs::metadata(path) {
         Ok(meta) if !meta.is_file() => std::fs::write(path, text).map_err(|error| error.to_string()),
-        Ok(_) | Err(_) => write_atomic(path, text.as_bytes()).map_err(|error| chain(&error)),
+        Ok(_) | Err(_) => write_atomic(path, text.as_bytes()).map_err(|error| error.source.to_string()),
     };
     written.map_err(|error| {
         RequestError::new(Code::Failed, format!("{path} cannot be written: {error}"))

@@ -95,9 +95,10 @@ fn work_is_shown_from_the_folder_while_the_loop_owns_it() {
     journal.state.spec.task = None;
     journal.state.git.released = true;
     shows(&journal, Work::Tree(&last));
-    // The folder that it was started in is not its own any more once it is over.
+    // The folder that it was started in is not its own any more once it is over, but nothing else has the last attempt.
     shows(&unseen(|_| (), Ask::Pause(Urgency::Now)), Work::Folder);
-    shows(&unseen(|_| (), Ask::Cancel(Urgency::Now)), Work::Tree(&last));
+    shows(&unseen(|_| (), Ask::Cancel(Urgency::Now)), Work::Folder);
+    shows(&refused(|_| ()).asks(Ask::Cancel(Urgency::Now)).obey(), Work::Tree(&last));
     shows(&Journal::ended(End::Cancelled), Work::Folder);
 }
 
