@@ -31,7 +31,9 @@ impl Layer {
         let beside = folder.parent().filter(|_| layer.removes_others).map(Utf8Path::read_dir_utf8);
         for entry in beside.into_iter().flatten().flatten().flatten().filter(|it| it.path() != folder) {
             // What is left of one that was not removed now, the next one removes.
-            if File::open(entry.path()).is_ok_and(|lock| lock.try_lock().is_ok()) {
+            if let Ok(lock) = File::open(entry.path())
+                && lock.try_lock().is_ok()
+            {
                 make_removable(entry.path());
                 let _ = fs::remove_dir_all(entry.path());
             }

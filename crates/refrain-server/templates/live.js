@@ -116,7 +116,8 @@
         const part = await answer.json();
         const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 8;
         for (const line of part.lines) {
-          line.text = line.text.replaceAll(list.dataset.folder, "");
+          const folder = list.dataset.folder.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+          line.text = line.text.replace(new RegExp(`(?<![\\p{L}\\p{N}/._~-])${folder}`, "gu"), "");
           const last = list.lastElementChild;
           if (line.part && last?.className === line.kind) {
             last.textContent += line.text;

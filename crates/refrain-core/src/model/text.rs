@@ -134,6 +134,23 @@ pub fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The text with the paths below a folder as they are from there. The folder ends with a `/`.
+pub fn without_folder(text: &str, folder: &str) -> String {
+    let mut found = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(folder).filter(|_| !folder.is_empty()) {
+        let (before, there) = rest.split_at(at);
+        found.push_str(before);
+        // Of a longer path it is another part.
+        let is_inside = |before: char| before.is_alphanumeric() || "/._-~".contains(before);
+        if found.ends_with(is_inside) {
+            found.push_str(folder);
+        }
+        rest = &there[folder.len()..];
+    }
+    found + rest
+}
+
 /// The beginning of the text, at most `max` bytes, with an ellipsis if something was cut off.
 pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
@@ -237,6 +254,14 @@ mod tests {
     #[case(4_199_999, "4,199,999", "4.1M")]
     fn large_numbers_are_readable(#[case] number: u64, #[case] whole: &str, #[case] short: &str) {
         assert_eq!((grouped(number).as_str(), thousands(number).as_str()), (whole, short));
+    }
+
+    #[rstest]
+    #[case("read /app/src/i.ts and (/app/b)", "read src/i.ts and (b)")]
+    #[case("packages/app/src/i.ts", "packages/app/src/i.ts")]
+    #[case("/home/app/x ../app/y /app/app/z", "/home/app/x ../app/y app/z")]
+    fn paths_are_shortened_only_where_they_begin(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(without_folder(text, "/app/"), shown);
     }
 
     #[rstest]

@@ -94,7 +94,7 @@ impl Service {
         self.refuse_moved(id, &dir, LoopRequest::Discard)?;
         let state = journal::read_signed(&dir, &self.host.signing())?.state;
         let (stays, holds_worktree) = (self.task_branch(&state), state.holds_worktree());
-        let (spec, began) = (state.spec, state.git.began);
+        let (spec, began, last) = (state.spec, state.git.began, state.git.head);
         let repository = match spec.git.new_branch() {
             Some(branch) => {
                 let env = marked(&self.host.env, &spec);
@@ -114,8 +114,10 @@ impl Service {
             && (holds_worktree || repository.as_ref().map(is_on_branch).transpose()?.unwrap_or_default());
         let has_worktree = has_it && spec.worktree.is_dir();
         let (mut kept, mut has_branch) = (Vec::new(), false);
+        // Long after the end, another loop or the user may have made a branch of that name.
+        let is_known = |head: &Oid| !archived || has_it || last.as_ref() == Some(head);
         if let Some((branch, repository)) = &repository
-            && let Some(head) = repository.branch_head(branch)?
+            && let Some(head) = repository.branch_head(branch)?.filter(is_known)
         {
             // Without a worktree of its own the branch must be checked out nowhere: the folder of the loop is no worktree.
             let own = if is_own { &spec.worktree } else { &dir.0 };

@@ -311,9 +311,11 @@ impl Service {
                 continue;
             };
             let Some(at) = repository.branch_head(branch)? else { continue };
-            // A squashed merge has the work without its commits.
+            // A squashed merge has the work without its commits. Commits that undo each other have no work that could be there.
+            let began = state.git.began.as_ref().map(|began| repository.tree_of(began)).transpose()?;
+            let has_work = began != Some(repository.tree_of(&at)?);
             let is_merged = has_commits(repository, &head, &at)?
-                || matches!(self.branch_state_of(dir, state), Ok(Some(OwnBranch::Merged { .. })));
+                || has_work && matches!(self.branch_state_of(dir, state), Ok(Some(OwnBranch::Merged { .. })));
             if is_merged && repository.checked_out(branch, &dir.0)?.is_none() {
                 all.push(Garbage { kind: GarbageKind::Branch, name: branch.to_owned(), bytes: 0 });
             }
@@ -356,7 +358,8 @@ impl Service {
 fn has_commits(repository: &Repository, into: &Oid, at: &Oid) -> Result<bool, GitError> {
     match repository.stands_on(into, at, None) {
         Ok(base) => Ok(base == *at),
-        Err(GitError::Failed { .. }) => Ok(false),
+        // One that cannot be compared stays.
+        Err(GitError::Failed { .. } | GitError::ForgedObject(_) | GitError::Unrelated { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }

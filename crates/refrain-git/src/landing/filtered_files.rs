@@ -85,6 +85,8 @@ fn place(from: &Path, to: &Path, root: &Path) -> io::Result<()> {
     let mut new = tempfile::Builder::new().prefix(".refrain-").tempfile_in(parent)?;
     io::copy(&mut File::open(from)?, &mut new)?;
     new.as_file().set_permissions(fs::metadata(from)?.permissions())?;
+    // Git would remove an empty folder, too.
+    let _ = fs::remove_dir(to);
     new.persist(to)?;
     Ok(())
 }

@@ -252,7 +252,9 @@ impl Job<'_> {
             return Ok(in_the_way([path].into()));
         }
         if let Some(filtered) = &filtered {
-            filtered.place(self.repository, &disk.ahead)?;
+            // By now git's index has what a sparse checkout omits.
+            let except = disk.ahead.iter().cloned().chain(self.sparse()?).collect();
+            filtered.place(self.repository, &except)?;
         }
         if self.head == expected
             && let Some(said) = self.move_branch()?
@@ -319,7 +321,8 @@ impl Job<'_> {
             self.filtered(self.request.expected, written().map(|step| (&step.path, &step.from)))?;
         let git = if filtered.is_some() { git.without_filters() } else { git };
         let mut back = Vec::new();
-        for step in written() {
+        let made = filtered.as_ref().map(|filtered| filtered.paths.clone()).unwrap_or_default();
+        for step in written().filter(|step| !made.contains(&step.path)) {
             match &step.from {
                 Some(_) => back.extend([step.path.as_slice(), b"\0"].concat()),
                 None => {
@@ -335,7 +338,10 @@ impl Job<'_> {
             }
         }
         Git::output(git, ["checkout-index", "--force", "-z", "--stdin"], &back)?;
-        filtered.map_or(Ok(()), |filtered| filtered.place(self.repository, &BTreeSet::new()))
+        match filtered {
+            Some(filtered) => filtered.place(self.repository, &self.sparse()?),
+            None => Ok(()),
+        }
     }
 }
 

@@ -156,7 +156,7 @@ impl Job<'_> {
     }
 
     /// The paths that the user's sparse checkout omits.
-    fn sparse(&self) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    pub(crate) fn sparse(&self) -> Result<BTreeSet<Vec<u8>>, GitError> {
         if !self.repository.git_dir().join("info/sparse-checkout").exists() {
             return Ok(BTreeSet::new());
         }

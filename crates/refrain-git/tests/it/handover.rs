@@ -438,6 +438,18 @@ fn filters_of_the_user_make_the_files_of_a_sandbox_apart() {
     assert_eq!(it.place.read("src/a.rs"), "fn a() { wave() }\n");
 }
 
+#[test]
+fn a_filter_makes_no_file_outside_a_sparse_checkout() {
+    let it = filtered("sed 's/$/!/'");
+    it.place.git(&["sparse-checkout", "set", "src"]);
+    it.place.write("new", "mine\n");
+    assert_eq!(it.in_the_way(), ["new"]);
+    fs::remove_file(it.place.path("new")).unwrap();
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    it.is_done();
+    assert!(!it.place.path("new").exists());
+}
+
 #[rstest]
 #[case::of_the_folder("sh ./other")]
 #[case::of_the_top("\"$(git rev-parse --show-toplevel)\"/other")]

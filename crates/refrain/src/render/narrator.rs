@@ -7,6 +7,7 @@ use owo_colors::OwoColorize;
 use refrain_core::agent::{AgentEvent, Speaker};
 use refrain_core::event::{Event, Record};
 use refrain_core::r#loop::LoopState;
+use refrain_core::text::without_folder;
 use refrain_engine::FollowEvent;
 
 use crate::render::agent_text::AgentText;
@@ -88,7 +89,7 @@ impl Narrator {
     /// The text with the paths in the loop's worktree as they are there.
     fn in_worktree(&self, text: &str) -> String {
         match &self.state {
-            Some(state) => text.replace(&format!("{}/", state.spec.worktree), ""),
+            Some(state) => without_folder(text, &format!("{}/", state.spec.worktree)),
             None => text.to_owned(),
         }
     }

@@ -8,7 +8,7 @@ use axum::response::Response;
 use refrain_app::verbs::AnyStatus;
 use refrain_core::fingerprint::failing_tests;
 use refrain_core::spec::Millis;
-use refrain_core::text::grouped;
+use refrain_core::text::{grouped, without_folder};
 use refrain_core::view::{Gate, Iteration, Status, StatusWord, Usage, sum};
 use refrain_engine::ChangeSize;
 
@@ -297,7 +297,7 @@ impl Item {
 fn transcript(lines: Vec<Line>, folder: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for line in lines {
-        let line = Line { text: line.text.replace(folder, ""), ..line };
+        let line = Line { text: without_folder(&line.text, folder), ..line };
         match items.last_mut() {
             Some(last) if last.is_tool() && matches!(line.kind, "result" | "failed") => {
                 last.results.push(line);
