@@ -253,7 +253,7 @@ fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fie
         }
         "approve" => handler.approve(place, &Approve { tree: fields.tree }),
         "tune" => match handler.tune(place, &Tune { task: task(fields.task)?, text })? {
-            // Nobody can answer for a task of a running plan.
+            // No task of a running plan is answered for.
             AnyStatus::Plan(plan) if plan.blocked.is_empty() => handler.resume(place, &Resume::default()),
             tuned => Ok(tuned),
         },
