@@ -89,6 +89,6 @@ fn discard_if_over(
         Err(DiscardRefusal::CheckedOut { branch, worktree }) => {
             Some(format!("it is over; its branch {branch} is kept: it is checked out in {worktree}"))
         }
-        Err(DiscardRefusal::Running | DiscardRefusal::Archived { .. }) => None,
+        Err(DiscardRefusal::Running) => None,
     })
 }
