@@ -10,7 +10,7 @@ use temporalio_client::Client;
 use temporalio_sdk::runtime::PollerBehavior;
 use temporalio_sdk::runtime::worker_tuner::{FixedSizeSlotSupplier, TunerHolder};
 use temporalio_sdk::{Runtime, Worker as Poller, WorkerOptions};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::LocalSet;
 
@@ -115,6 +115,7 @@ pub(crate) async fn serve(
     for queue in queues {
         pollers.push(poller(&runtime, &client, &queue, 1, Some(&host))?);
     }
+    let mut signals = EndSignals::new().map_err(failed)?;
     say::line(&format!(
         "worker {name}: {slots} loops at a time, agents {}, pools {}; Ctrl-C gives them back after their iteration",
         allowed.agents.join(", "),
@@ -137,7 +138,7 @@ pub(crate) async fn serve(
         .run_until(async {
             tokio::select! {
                 why = dead.recv() => return why.flatten(),
-                () = next_signal() => {}
+                () = signals.next() => {}
                 () = host.0.asked_to_drain.notified() => {}
                 () = stop => {}
             }
@@ -152,7 +153,7 @@ pub(crate) async fn serve(
             };
             tokio::select! {
                 () = all_room => {}
-                () = next_signal() => return None,
+                () = signals.next() => return None,
             }
             stay.iter().for_each(|stop| stop());
             let all = async { while dead.recv().await.is_some() {} };
@@ -163,18 +164,24 @@ pub(crate) async fn serve(
     ended.map_or(Ok(()), |why| Err(failed(format!("the server ended the worker: {why}"))))
 }
 
-/// Returns at the next signal to end.
-async fn next_signal() {
-    let next = |kind| async move {
-        match signal(kind) {
-            Ok(mut heard) => drop(heard.recv().await),
-            Err(_) => std::future::pending().await,
+/// The signals to end.
+struct EndSignals([Signal; 3]);
+
+impl EndSignals {
+    fn new() -> std::io::Result<Self> {
+        let [interrupt, terminate, hangup] =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        Ok(Self([interrupt?, terminate?, hangup?]))
+    }
+
+    /// Returns at the next of them.
+    async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
-    };
-    tokio::select! {
-        () = next(SignalKind::interrupt()) => {}
-        () = next(SignalKind::terminate()) => {}
-        () = next(SignalKind::hangup()) => {}
     }
 }
 
