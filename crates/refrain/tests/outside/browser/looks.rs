@@ -224,8 +224,10 @@ fn a_task_is_tried_again_and_another_is_blocked_from_the_page_of_its_plan_whatev
     browser.shows("<script>document.title=1</script>");
     place.looks(browser.evaluate("return location.pathname").as_str().unwrap(), "Wave 1", "plan-hostile");
     assert_eq!(browser.evaluate("return document.title").as_str().unwrap().matches(['1', '2']).count(), 0);
+    browser.click("summary[aria-label='Actions for task 4']");
     browser.click("button[aria-label='Block task 4']");
     browser.shows("the plan does not start the task");
+    browser.click("summary[aria-label='Actions for task 2']");
     browser.click("button[aria-label='Retry task 2']");
     browser.shows("The task is tried again");
     let task = |id: u64| {
@@ -285,7 +287,7 @@ fn a_plan_is_shown_live_and_controlled_by_keys_alone() {
     };
     reach("floor");
     browser.press(&[Key::Enter]);
-    for part in ["Wave 1", "there is no oak", "4 waits for 2, 3", "attempt 1 is running", "1/3"] {
+    for part in ["Wave 1", "there is no oak", "\u{2190} 2 3", "attempt 1 is running", "1/3"] {
         browser.shows(part);
     }
     // To the loop of the task that is worked on, and back.
