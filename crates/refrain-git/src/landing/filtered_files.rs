@@ -18,8 +18,9 @@ use crate::plumbing::disk::ScratchFolder;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
+#[derive(Default)]
 pub(crate) struct FilteredFiles {
-    folder: ScratchFolder,
+    folder: Option<ScratchFolder>,
     pub(crate) paths: BTreeSet<Vec<u8>>,
 }
 
@@ -32,12 +33,11 @@ impl FilteredFiles {
         commit: &Oid,
         files: impl Iterator<Item = (&'a Vec<u8>, &'a stage::File)>,
     ) -> Result<Self, GitError> {
-        let mut made = Self { folder: ScratchFolder::new()?, paths: BTreeSet::new() };
         let names = repository.filters(git)?;
         let files = files.filter_map(|(path, file)| Some((path, file.as_ref()?)));
         let files: Vec<_> = files.filter(|(_, (mode, _))| mode.starts_with("100")).collect();
         if files.is_empty() || names.is_empty() {
-            return Ok(made);
+            return Ok(Self::default());
         }
         let attributes = AttributesFolder::of(git, commit)?;
         let git = attributes.apply(git, repository.git_dir()).with_filters_apart();
@@ -45,25 +45,28 @@ impl FilteredFiles {
         let printed = git.output(["check-attr", "-z", "--stdin", "filter"], &asked)?;
         let fields: Vec<_> = printed.split(|byte| *byte == 0).collect();
         let is_filtered = |fields: &&[&[u8]]| names.iter().any(|name| name.as_bytes() == fields[2]);
-        made.paths = fields.chunks_exact(3).filter(is_filtered).map(|fields| fields[0].to_vec()).collect();
-        if made.paths.is_empty() {
-            return Ok(made);
+        let filtered = fields.chunks_exact(3).filter(is_filtered);
+        let paths: BTreeSet<_> = filtered.map(|fields| fields[0].to_vec()).collect();
+        if paths.is_empty() {
+            return Ok(Self::default());
         }
-        let index = made.folder.path().join("index");
+        let folder = ScratchFolder::new()?;
+        let index = folder.path().join("index");
         let git = git.with_index(&index);
         let lines = files.iter().flat_map(|(path, (mode, object))| stage::info(mode, object, path));
         stage::put(git, &lines.collect::<Vec<_>>())?;
-        let words = ["checkout-index", "-z", "--stdin", &format!("--prefix={}/files/", made.folder.path())];
-        match git.output(words, &list(made.paths.iter())) {
+        let words = ["checkout-index", "-z", "--stdin", &format!("--prefix={}/files/", folder.path())];
+        match git.output(words, &list(paths.iter())) {
             Err(GitError::Failed { said, .. }) => Err(GitError::Filter(said)),
-            other => other.map(|_| made),
+            other => other.map(|_| Self { folder: Some(folder), paths }),
         }
     }
 
     /// Writes the files to the repository, except some. What is in their way was found to be a file of the commit before.
     pub(crate) fn place(&self, repository: &Repository, except: &BTreeSet<Vec<u8>>) -> Result<(), GitError> {
+        let Some(folder) = &self.folder else { return Ok(()) };
         for path in self.paths.difference(except) {
-            let from = self.folder.path().as_std_path().join("files").join(OsStr::from_bytes(path));
+            let from = folder.path().as_std_path().join("files").join(OsStr::from_bytes(path));
             let to = repository.on_disk(path);
             let placed = place(&from, &to, repository.root().as_std_path());
             placed.on("write", printable(&to.to_string_lossy()).as_ref())?;

@@ -212,15 +212,13 @@ impl Job<'_> {
         let steps = steps?;
         // It may take long: what the user changes meanwhile is seen after it.
         let filtered = self.filtered(to, steps.iter().map(|step| (&step.path, &step.to)))?;
-        let made = filtered.as_ref().map(|filtered| filtered.paths.clone()).unwrap_or_default();
         let disk = self.look(&steps, &staged)?;
         if !disk.in_the_way.is_empty() {
             return Ok(in_the_way(disk.in_the_way));
         }
-
         // Paths that the user already has in their final form stay, and git does not write what filters make: for these only the
         // index is updated.
-        let settled: BTreeSet<_> = disk.ahead.union(&made).collect();
+        let settled: BTreeSet<_> = disk.ahead.union(&filtered.paths).collect();
         if self.is_check {
             return self.check(&steps, &settled);
         }
@@ -232,7 +230,7 @@ impl Job<'_> {
         self.settle(&steps, &settled)?;
         // From here on it cannot be cancelled.
         let git = self.git.to_its_end();
-        let writing = if filtered.is_some() { git.without_filters() } else { git };
+        let writing = self.writing(git);
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", expected.as_str(), to.as_str()];
         let mut done = writing.run(read, &[])?;
         if !done.status.success() {
@@ -251,11 +249,9 @@ impl Job<'_> {
             self.note.remove()?;
             return Ok(in_the_way([path].into()));
         }
-        if let Some(filtered) = &filtered {
-            // By now git's index has what a sparse checkout omits.
-            let except = disk.ahead.iter().cloned().chain(self.sparse()?).collect();
-            filtered.place(self.repository, &except)?;
-        }
+        // By now git's index has what a sparse checkout omits.
+        let except = disk.ahead.iter().cloned().chain(self.sparse()?).collect();
+        filtered.place(self.repository, &except)?;
         if self.head == expected
             && let Some(said) = self.move_branch()?
         {
@@ -282,9 +278,16 @@ impl Job<'_> {
         &self,
         commit: &Oid,
         files: impl Iterator<Item = (&'f Vec<u8>, &'f File)>,
-    ) -> Result<Option<FilteredFiles>, GitError> {
-        let make = || FilteredFiles::make(self.repository, self.git, commit, files);
-        self.request.is_from_sandbox.then(make).transpose()
+    ) -> Result<FilteredFiles, GitError> {
+        match self.request.is_from_sandbox {
+            true => FilteredFiles::make(self.repository, self.git, commit, files),
+            false => Ok(FilteredFiles::default()),
+        }
+    }
+
+    /// The git that writes the other files.
+    fn writing<'g>(&self, git: Git<'g>) -> Git<'g> {
+        if self.request.is_from_sandbox { git.without_filters() } else { git }
     }
 
     /// Asks git whether it would overwrite something; it writes only the private index.
@@ -319,10 +322,8 @@ impl Job<'_> {
         let written = || steps.iter().filter(|step| !disk.ahead.contains(&step.path) && !step.is_submodule());
         let filtered =
             self.filtered(self.request.expected, written().map(|step| (&step.path, &step.from)))?;
-        let git = if filtered.is_some() { git.without_filters() } else { git };
         let mut back = Vec::new();
-        let made = filtered.as_ref().map(|filtered| filtered.paths.clone()).unwrap_or_default();
-        for step in written().filter(|step| !made.contains(&step.path)) {
+        for step in written().filter(|step| !filtered.paths.contains(&step.path)) {
             match &step.from {
                 Some(_) => back.extend([step.path.as_slice(), b"\0"].concat()),
                 None => {
@@ -337,11 +338,8 @@ impl Job<'_> {
                 }
             }
         }
-        Git::output(git, ["checkout-index", "--force", "-z", "--stdin"], &back)?;
-        match filtered {
-            Some(filtered) => filtered.place(self.repository, &self.sparse()?),
-            None => Ok(()),
-        }
+        Git::output(self.writing(git), ["checkout-index", "--force", "-z", "--stdin"], &back)?;
+        filtered.place(self.repository, &self.sparse()?)
     }
 }
 
