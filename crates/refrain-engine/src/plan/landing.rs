@@ -354,6 +354,24 @@ impl Landing {
         }
     }
 
+    /// Claims the folder of the person, once no merge and no other plan uses it; or says which loop works there.
+    fn claim(&self, folder: &Utf8Path, cancel: &Cancel) -> Result<Result<WorktreeLock, String>, GitError> {
+        loop {
+            match WorktreeLock::claim_alone(&self.project, folder) {
+                Ok(Err(by)) if by.is_empty() => {}
+                Ok(claimed) => {
+                    let why =
+                        |by: Vec<String>| format!("{}; wait until it has stopped", works_in(&by, folder));
+                    return Ok(claimed.map_err(why));
+                }
+                Err(error) => return Ok(Err(chain(&error))),
+            }
+            if cancel.is_cancelled_within(PAUSE) {
+                return Err(GitError::Cancelled);
+            }
+        }
+    }
+
     /// `verified` is a tree on which the verification passed, beside what the plan's own line has.
     pub(super) fn hand_over(
         &self,
@@ -366,21 +384,9 @@ impl Landing {
         else {
             return told(refused(None::<String>));
         };
-        let folder = &state.spec.each.worktree;
-        let _alone = loop {
-            match WorktreeLock::claim_alone(&self.project, folder) {
-                Ok(Ok(lock)) => break lock,
-                // A merge, or another plan that hands over.
-                Ok(Err(by)) if by.is_empty() => {
-                    if cancel.is_cancelled_within(PAUSE) {
-                        return Err(GitError::Cancelled);
-                    }
-                }
-                Ok(Err(by)) => {
-                    return told(refused(format!("{}; wait until it has stopped", works_in(&by, folder))));
-                }
-                Err(error) => return told(refused(chain(&error))),
-            }
+        let _alone = match self.claim(&state.spec.each.worktree, cancel)? {
+            Ok(lock) => lock,
+            Err(why) => return told(refused(why)),
         };
         let there = self.worktree(state, Some(cancel))?;
         let index = self.index(state);
