@@ -378,6 +378,21 @@ impl LoopState {
         Some(proving)
     }
 
+    /// The verification that a child is a part of, if it may find nothing that others wrote into a cache.
+    pub fn verification_of(&self, child: ChildId) -> Option<String> {
+        let name = self.proving().and_then(Proving::name);
+        let is_command = match child {
+            ChildId::Attempt(_) => return None,
+            ChildId::Gate { gate, .. } => self.spec.gates.get(gate).is_some_and(|it| it.reviewer().is_none()),
+            ChildId::Critic { .. } => false,
+        };
+        match is_command {
+            // Without a checkout of their own, gates find what others left in the worktree, too.
+            true => name.filter(|_| self.spec.clean_checkout),
+            false => Some(name.unwrap_or_else(|| self.attempts.len().to_string())),
+        }
+    }
+
     pub fn running_gate(&self) -> Option<&RunningGate> {
         self.proving()?.running.as_ref()
     }

@@ -97,7 +97,7 @@ impl ConfinedChild<'_> {
         let show = job.argv.iter().filter(is_shown).map(Utf8PathBuf::from).collect();
         let mut places = places::places(self.spec, self.host, &job.dir, (show, Some(self.loop_dir)));
         places.verification.clone_from(&self.verification);
-        places.is_base_clean = self.spec.clean_checkout;
+
         let policy = sandbox::policy(sandbox, self.role, &places);
         let own = match policy.mechanism {
             Mechanism::Namespaces => sandbox::proxy_variables(),

@@ -107,7 +107,7 @@ pub(super) fn places(
         agent_caches: of_agents(&CACHES),
         cache_layers: loop_dir.map(|dir| dir.join("caches")),
         verification: None,
-        is_base_clean: false,
+        is_base_clean: spec.clean_checkout,
         temporary: loop_dir.map(|dir| dir.join("tmp").join(unique())),
     }
 }

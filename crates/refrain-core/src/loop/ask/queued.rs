@@ -49,8 +49,8 @@ impl fmt::Display for QueuedRequest {
 }
 
 impl LoopState {
-    /// The requests that can be taken back, the last one last. A stop can be while the iteration's agent or gate runs: after that the end
-    /// is being made. The stop of a task is its plan's.
+    /// The requests that can be taken back, in their order. A stop can be while the iteration's agent or gate runs: after that
+    /// the end is being made. The stop of a task is its plan's.
     pub fn queued(&self) -> impl Iterator<Item = QueuedRequest> {
         let told = self.in_flight().map_or(0, |flight| flight.told);
         let texts = self.steering.iter().skip(told).filter_map(|steering| {

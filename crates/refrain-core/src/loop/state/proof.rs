@@ -188,7 +188,7 @@ pub struct Proving {
 
 impl Proving {
     /// A name that no other verification of the loop has; none before the first attempt.
-    pub fn name(&self) -> Option<String> {
+    pub(super) fn name(&self) -> Option<String> {
         let tree = self.candidate.as_ref().and_then(|candidate| candidate.tree.as_ref());
         let tree = tree.map_or("", |tree| tree.short());
         self.of.map(|of| format!("{of}-{tree}"))

@@ -142,7 +142,8 @@ proptest! {
                 Event::RunnerStarted { .. } => prop_assert_eq!(state.ended, None),
                 Event::WaitStarted(wait) => {
                     prop_assert!(state.runner.is_some() && state.ended.is_none());
-                                        let begins_again = |last: Wait| state.wait_span.0.is_some() && wait.until < last.until;
+                    let begins_again =
+                        |last: Wait| state.wait_span.0.is_some() && wait.until < last.until;
                     prop_assert!(state.wait.is_none_or(|it| it.until <= record.at || begins_again(it)));
                     prop_assert!(state.in_flight().is_none());
                 }

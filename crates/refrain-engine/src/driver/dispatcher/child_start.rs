@@ -77,16 +77,7 @@ impl Drive<'_> {
                 Role::Agent(critic.unwrap_or(spec.agent.kind))
             }
         };
-        let verification = match (child, role) {
-            (ChildId::Attempt(_), _) => None,
-            // Without a checkout of their own, gates find what others left in the worktree, too.
-            (ChildId::Gate { .. }, Role::Gate) if !spec.clean_checkout => None,
-            (ChildId::Gate { .. }, Role::Gate) => state.proving().and_then(Proving::name),
-            (ChildId::Gate { .. } | ChildId::Critic { .. }, _) => {
-                let of = state.proving().and_then(Proving::name);
-                Some(of.unwrap_or_else(|| state.attempts.len().to_string()))
-            }
-        };
+        let verification = state.verification_of(child);
         move |job, loop_dir| {
             let confined = ConfinedChild { spec: &spec, role, host: &host, loop_dir, verification };
             let refused = job.listener.refused.clone();
