@@ -95,19 +95,21 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if !broken.is_empty() {
         return fail(format!("could not be measured: {} (the reason stands above)", broken.join(", ")));
     }
-    let missed = rows.iter().filter(|row| row.verdict == Verdict::Missed).count();
-    if options.smoke && missed > 0 {
-        return fail(format!(
-            "{missed} figure(s) that no load changes are beyond their bounds: find the cause"
-        ));
+    let missed: Vec<String> = rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::Missed)
+        .map(|row| format!("{}, {}: {}, goal {}", row.subject, row.what, row.ours, row.goal))
+        .collect();
+    if options.smoke && !missed.is_empty() {
+        return fail(format!("beyond bounds that no load changes, find the cause: {}", missed.join("; ")));
     }
     if options.smoke {
         println!(
             "\nsmoke: everything ran and behaved; of so few rounds only counts, pages and memory are judged"
         );
     }
-    if missed > 0 {
-        println!("{missed} goal(s) MISSED in this run");
+    if !missed.is_empty() {
+        println!("{} goal(s) MISSED in this run", missed.len());
     }
     if options.write {
         page::write(&bench, &rows, &not_measured, &before)?;

@@ -10,6 +10,7 @@ use crate::bench::surfaces::subject::Bench;
 use crate::failure::Result;
 
 const SUBJECT: &str = "Start-up";
+const FAULT_ROUNDS: u32 = 3;
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     // Several starts in each sample, because one is shorter than a disturbance.
@@ -34,11 +35,15 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
         }
     }
     let mut rows = Vec::new();
-    // Pages are touched alike on every machine; a program that is not optimised has more of them.
+    // A program that is not optimised touches more pages. How many the kernel maps around each depends a little on what is in
+    // memory: the least of the starts counts, and a bound is a tenth above what was seen.
     // The status of a loop checks its signature, and searches for secrets in the goal that it shows.
-    let pages = bench.pick([400.0, 600.0], [1_400.0, 1_890.0]);
+    let pages = bench.pick([400.0, 600.0], [1_500.0, 2_030.0]);
     for (who, what, goal, most) in [(1, "--help", 4.0, pages[0]), (2, "status of one loop", 8.0, pages[1])] {
-        let faults = measure(&bench.tools, &sandbox, &asked[who], &[], (1, 0))?.faults;
+        let mut faults = f64::INFINITY;
+        for _ in 0..FAULT_ROUNDS {
+            faults = faults.min(measure(&bench.tools, &sandbox, &asked[who], &[], (1, 0))?.faults);
+        }
         let what_of = format!("{what}: page faults");
         rows.push(Row::limit(SUBJECT, what_of, most, faults, Unit::Count).steady());
         rows.push(Row::cpu(SUBJECT, what, Some(goal), &cpu[who], ("true", &cpu[0])));
