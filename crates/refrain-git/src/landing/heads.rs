@@ -63,6 +63,11 @@ impl Repository {
         Ok(Heads(heads))
     }
 
+    /// The first parent of a commit; none of the first commit of a history.
+    pub fn parent_of(&self, commit: &Oid) -> Result<Option<Oid>, GitError> {
+        Ok(self.heads(self.git(), std::slice::from_ref(commit))?.parent(commit).cloned())
+    }
+
     /// The tree of a commit, read with this git.
     pub(crate) fn tree_by(&self, git: Git<'_>, commit: &Oid) -> Result<Oid, GitError> {
         let heads = self.heads(git, std::slice::from_ref(commit))?;
