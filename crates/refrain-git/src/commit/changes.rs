@@ -1,17 +1,25 @@
 //! A loop's changes as text for a reviewer: the differences between two trees.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::review::Changes;
 use refrain_core::text::{cut_middle, printable};
 
+use crate::candidate::next_object;
 use crate::candidate::stage::empty_tree;
 use crate::error::GitError;
 use crate::plumbing::attributes::AttributesFolder;
+use crate::plumbing::git::Git;
 use crate::plumbing::verified_objects::VerifiedObjects;
 use crate::repository::Repository;
 
 /// How much of the differences is kept, in bytes: more than a reviewer is ever sent.
 const LONGEST: usize = 256 << 10;
+
+/// How many binary files are looked into.
+const MOST_BINARY: usize = 200;
 
 impl Repository {
     /// The first `most` paths in which two trees differ.
@@ -22,11 +30,16 @@ impl Repository {
         Ok(paths.take(most).map(RepoPath::from_bytes).collect())
     }
 
-    /// The differences of `tree` from the commit `base`, or from nothing. Binary files are only named. The project's
-    /// own attributes are ignored: they could hide a file.
+    /// The differences of `tree` from the commit `base`, or from nothing. Binary files are only named, but for text with a few
+    /// NUL bytes, which shells run as any other. The project's own attributes are ignored: they could hide a file.
     /// Errors: [`GitError`] if git cannot be run, [`GitError::Cancelled`], or if the differences are far too large.
     pub fn changes(&self, base: Option<&Oid>, tree: &Oid) -> Result<Changes, GitError> {
-        let [stat, diff] = self.compared(base, tree, [&["--stat=120"], &["--patch"]])?;
+        let compared = Compared::of(self, base, tree)?;
+        let (stat, mut diff) = (compared.ask(&["--stat=120"], &[])?, compared.ask(&["--patch"], &[])?);
+        let hidden = compared.hidden_text()?;
+        if !hidden.is_empty() {
+            diff.extend(compared.ask(&["--patch", "--text", "--no-renames"], &hidden)?);
+        }
         let text = |said: &[u8]| cut_middle(&printable(&String::from_utf8_lossy(said)), LONGEST).into_owned();
         Ok(Changes { stat: text(&stat), diff: text(&diff), partial: false })
     }
@@ -34,28 +47,7 @@ impl Repository {
     /// The same as a patch for `git apply`: whole, byte for byte, with binary files.
     /// Errors: as [`Self::changes`].
     pub fn patch(&self, base: Option<&Oid>, tree: &Oid) -> Result<Vec<u8>, GitError> {
-        let [patch] = self.compared(base, tree, [&["--patch", "--binary", "--full-index"]])?;
-        Ok(patch)
-    }
-
-    /// Git's outputs for the differences between two trees, without any settings of the user or the project.
-    fn compared<const N: usize>(
-        &self,
-        base: Option<&Oid>,
-        tree: &Oid,
-        hows: [&[&str]; N],
-    ) -> Result<[Vec<u8>; N], GitError> {
-        const FIXED: [&str; 6] =
-            ["diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
-        let between = [base.map_or(empty_tree(tree), Oid::as_str), tree.as_str()];
-        let objects = VerifiedObjects::between(self, self.git(), between)?;
-        let attributes = AttributesFolder::empty()?;
-        let git = attributes.apply(objects.apply(self.git()).without_fetching(), self.git_dir());
-        let mut outputs = [const { Vec::new() }; N];
-        for (output, how) in outputs.iter_mut().zip(hows) {
-            *output = git.output(FIXED.iter().chain(how).chain(&between), &[])?;
-        }
-        Ok(outputs)
+        Compared::of(self, base, tree)?.ask(&["--patch", "--binary", "--full-index"], &[])
     }
 
     /// The content of a file that git has, by its name.
@@ -79,4 +71,56 @@ impl Repository {
             None => ask("HEAD^{commit}"),
         }
     }
+}
+
+/// Two trees that are compared without any settings of the user or the project.
+struct Compared<'a> {
+    repository: &'a Repository,
+    between: [&'a str; 2],
+    objects: VerifiedObjects,
+    attributes: AttributesFolder,
+}
+
+impl<'a> Compared<'a> {
+    fn of(repository: &'a Repository, base: Option<&'a Oid>, tree: &'a Oid) -> Result<Self, GitError> {
+        let between = [base.map_or(empty_tree(tree), Oid::as_str), tree.as_str()];
+        let objects = VerifiedObjects::between(repository, repository.git(), between)?;
+        Ok(Self { repository, between, objects, attributes: AttributesFolder::empty()? })
+    }
+
+    fn git(&self) -> Git<'_> {
+        let git = self.objects.apply(self.repository.git()).without_fetching();
+        self.attributes.apply(git, self.repository.git_dir())
+    }
+
+    /// Git's output for the differences of these paths, or of all.
+    fn ask(&self, how: &[&str], paths: &[OsString]) -> Result<Vec<u8>, GitError> {
+        const FIXED: [&str; 5] = ["-r", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
+        let words = ["--literal-pathspecs", "diff-tree"].iter().chain(&FIXED).chain(how);
+        let words = words.chain(&self.between).chain(&["--"]).map(OsStr::new);
+        self.git().output(words.chain(paths.iter().map(OsString::as_os_str)), &[])
+    }
+
+    /// The paths of new and changed files that git takes for binary, and are text but for a few bytes.
+    fn hidden_text(&self) -> Result<Vec<OsString>, GitError> {
+        let counts = self.ask(&["--numstat", "-z", "--no-renames", "--diff-filter=d"], &[])?;
+        let binary = counts.split(|byte| *byte == 0).filter_map(|line| line.strip_prefix(b"-\t-\t"));
+        let binary: Vec<_> = binary.take(MOST_BINARY).collect();
+        if binary.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tree = self.between[1].as_bytes();
+        let asked: Vec<u8> = binary.iter().flat_map(|path| [tree, b":", path, b"\0"].concat()).collect();
+        let contents = self.git().output(["cat-file", "--batch", "-z"], &asked)?;
+        let mut rest = contents.as_slice();
+        let is_text = |_: &&&[u8]| next_object(&mut rest).is_some_and(is_nearly_text);
+        Ok(binary.iter().filter(is_text).map(|path| OsStr::from_bytes(path).to_owned()).collect())
+    }
+}
+
+/// Whether at most one byte in twenty is none of a text.
+fn is_nearly_text(content: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(content);
+    let is_odd = |it: char| it == char::REPLACEMENT_CHARACTER || it.is_control() && !it.is_ascii_whitespace();
+    text.chars().filter(|it| is_odd(*it)).count() * 20 <= text.chars().count()
 }

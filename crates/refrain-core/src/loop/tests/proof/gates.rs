@@ -481,7 +481,8 @@ fn a_task_whose_gates_saw_more_than_its_tree_is_verified_before_it_lands() {
     for (partial, tree) in [(false, Some(oid(0))), (true, None)] {
         let taken =
             Event::CandidateTaken { tree: Some(oid(0)), partial, touched: Vec::new(), changed: Vec::new() };
-        let state = failing_before().attempts(claiming(PROMISE)).then(taken).gates_end(&[0]).obey().state;
+        let journal = failing_before().attempts(claiming(PROMISE)).then(taken.clone()).gates_end(&[0]);
+        let state = journal.then(taken).obey().state;
         assert_eq!(TaskEnd::of(&state, "why", None), TaskEnd::Proven { tree });
     }
 }
