@@ -60,7 +60,7 @@ impl Service {
             }
             Ok(all)
         };
-        Ok(sorted(catalog::with(&self.host.data_home, work)?))
+        Ok(sorted(catalog::with_known(&self.host.data_home, Some(&self.known.journals), work)?))
     }
 
     /// The loops and plans of each of these projects, in no order, by one look into the catalog.

@@ -21,7 +21,7 @@ mod tests;
 mod update;
 mod usage;
 
-pub use facts::{ApprovalFact, BlockedFact, Caps, Facts, GateFact, TotalUsage};
+pub use facts::{ApprovalFact, BlockedFact, Caps, CurrentFact, Facts, GateFact, TotalUsage};
 pub use file::{Catalog, aside, note, with, with_known};
 pub use fold::Brief;
 pub use known::KnownJournals;
