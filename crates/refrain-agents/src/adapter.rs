@@ -14,7 +14,7 @@ use refrain_proc::StopLadder;
 use crate::args::UserArgs;
 use crate::checkup::Checkup;
 
-pub trait Adapter: Sync {
+pub trait Adapter: Checkup {
     /// Versions tested with the real program, as it prints them.
     fn tested(&self) -> &'static [&'static str];
 
@@ -41,11 +41,6 @@ pub trait Adapter: Sync {
     /// The model that these user arguments name: the adapter adds no other one.
     fn own_model(&self, args: &[String]) -> Option<String> {
         UserArgs::new(args).values(self.model_flags()).last().map(str::to_owned)
-    }
-
-    /// How to query it before it is run; none if there is no known way.
-    fn checkup(&self) -> Option<&'static dyn Checkup> {
-        None
     }
 
     fn ladder(&self) -> StopLadder {

@@ -48,13 +48,17 @@ pub struct Question {
     pub env: &'static [(&'static str, &'static str)],
 }
 
-/// An agent that can be checked before it is run.
+/// How an agent can be checked before it is run; by default there is no known way.
 pub trait Checkup: Sync {
-    fn questions(&self) -> &'static [Question];
+    fn questions(&self) -> &'static [Question] {
+        &[]
+    }
 
     /// Evaluates the answers, one per question in their order, and its files. None is an answer that did not arrive
     /// in time.
-    fn findings(&self, place: &AgentDirs<'_>, answers: &[Option<ProbeOutput>]) -> Vec<Finding>;
+    fn findings(&self, _place: &AgentDirs<'_>, _answers: &[Option<ProbeOutput>]) -> Vec<Finding> {
+        Vec::new()
+    }
 }
 
 /// The finding for a program without a readable answer.

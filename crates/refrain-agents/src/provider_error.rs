@@ -10,7 +10,7 @@ use refrain_core::agent::{Fault, FaultKind, Until};
 use refrain_core::event::Exit;
 use serde_json::Value;
 
-use crate::summarize::{has, line};
+use crate::summarize::{has, last_words, line};
 
 /// A fault without a known end.
 pub(crate) fn fault(kind: FaultKind, message: &str) -> Fault {
@@ -39,6 +39,24 @@ impl End {
             Exit::Code(code) => Self::Failed(code),
         }
     }
+
+    /// The fault of a program that ended so without a result, if nothing better is known.
+    pub(crate) fn without_result(self, stderr: &str) -> Fault {
+        let nothing = "it ended without a result";
+        match self {
+            Self::Stopped | Self::Unseen => fault(FaultKind::Aborted, nothing),
+            Self::NotRun => fault(FaultKind::Setup, &last_words(stderr, "it could not be started")),
+            Self::Failed(_) => fault(FaultKind::Other, &last_words(stderr, nothing)),
+        }
+    }
+}
+
+/// An error about the command line on standard error, by how the program's messages begin; the first match wins.
+pub(crate) fn refused(stderr: &str, beginnings: &[(&str, FaultKind)]) -> Option<Fault> {
+    stderr.lines().find_map(|line| {
+        let (_, kind) = beginnings.iter().find(|(start, _)| line.trim_start().starts_with(start))?;
+        Some(fault(*kind, line))
+    })
 }
 
 /// The fault of a reported success with a failing exit. A signal does not count: the final message came before it.

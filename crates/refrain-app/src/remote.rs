@@ -2,18 +2,19 @@
 //! defaults. The bounds are in the schema, so that a model sees them, and are checked again here, because a client may
 //! ignore a schema: a value out of range is refused by name, and never changed.
 
+pub mod parameters;
 mod resolve;
 mod slack;
 
-use std::fmt::Display;
-use std::ops::RangeInclusive;
+use std::slice;
 
 use refrain_core::LoopId;
 use refrain_core::spec::Limits;
-use refrain_core::values::{MOST_JOBS, whole_numbers};
+use refrain_core::values::MOST_JOBS;
 use refrain_engine::Service;
-use schemars::JsonSchema;
-use serde::Deserialize;
+use schemars::{JsonSchema, schema_for};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::effects::TypedOptions;
 use crate::error::Message;
@@ -26,17 +27,13 @@ use crate::{Action, Context, Note, RequestError};
 /// How long any other text may be, in characters.
 const LONGEST_WORD: usize = 4_096;
 const MOST_GATES: usize = 16;
-const ITERATIONS: RangeInclusive<u32> = 1..=Limits::MAX_GRANT;
 /// The longest iteration that may be asked for, in minutes.
 const MOST_MINUTES: u32 = 60;
-const MINUTES: RangeInclusive<u32> = 1..=MOST_MINUTES;
-const CHECKPOINTS: RangeInclusive<u32> = 0..=Limits::MAX_GRANT;
-const JOBS: RangeInclusive<u32> = 1..=MOST_JOBS;
 /// The most that a caller may have spent, in US dollars.
 pub const MOST_MONEY: f64 = 50.0;
 
 /// What `loop_start` takes.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
     /// The task, as it is in the prompt of every iteration.
@@ -101,28 +98,8 @@ pub struct Start {
     pub place: Option<String>,
 }
 
-impl Start {
-    fn check(&self) -> Result<(), RequestError> {
-        text("prompt", &self.goal, LONGEST_TEXT)?;
-        words(&[
-            ("working-dir", &self.workspace),
-            ("agent", &self.agent),
-            ("command", &self.command),
-            ("model", &self.model),
-            ("name", &self.name),
-            ("success-command", &self.success_command),
-            ("worktree", &self.place),
-        ])?;
-        commands("gate", &self.gates)?;
-        within("max-iterations", self.max_iterations, &ITERATIONS)?;
-        within("timeout", self.max_tick_duration_minutes, &MINUTES)?;
-        within("critique-every", self.checkpoint_interval, &CHECKPOINTS)?;
-        money(self.max_cost_usd)
-    }
-}
-
 /// What `plan_run` takes.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanRun {
     /// The tag of the tasks in .scud/tasks [default: the active one, or the only one].
@@ -156,25 +133,6 @@ pub struct PlanRun {
     /// How many minutes one iteration may take, as for loop_start.
     #[schemars(range(min = 1, max = MOST_MINUTES))]
     pub max_tick_duration_minutes: Option<u32>,
-}
-
-impl PlanRun {
-    fn check(&self) -> Result<(), RequestError> {
-        words(&[
-            ("tag", &self.tag),
-            ("plan", &self.plan),
-            ("working-dir", &self.workspace),
-            ("agent", &self.agent),
-            ("command", &self.command),
-            ("model", &self.model),
-            ("name", &self.name),
-            ("verify", &self.verify),
-        ])?;
-        within("jobs", self.jobs, &JOBS)?;
-        within("max-iterations-per-task", self.max_iterations_per_task, &ITERATIONS)?;
-        within("timeout", self.max_tick_duration_minutes, &MINUTES)?;
-        money(self.max_cost_usd)
-    }
 }
 
 /// What the options that an error names are called in these requests.
@@ -262,65 +220,37 @@ fn with_options(context: &Context, verb: &str, options: &[resolve::GivenOption])
     Context { typed, ..context.clone() }
 }
 
-fn within(
-    option: &'static str,
-    value: Option<u32>,
-    accepted: &RangeInclusive<u32>,
-) -> Result<(), RequestError> {
-    match value {
-        Some(value) if !accepted.contains(&value) => {
-            let (least, most) = accepted.clone().into_inner();
-            Err(refused(option, value, whole_numbers(least.into(), most.into())))
+/// Refuses a value that the schema of the request does not accept, and a text that is too long or cannot be shown.
+fn check<T: Serialize + JsonSchema>(asked: &T) -> Result<(), RequestError> {
+    let Ok(Value::Object(asked)) = serde_json::to_value(asked) else { return Ok(()) };
+    parameters::check(&asked, &schema_for!(T).to_value()).map_err(|(name, why)| refused(&name, why))?;
+    for (name, value) in &asked {
+        let most = if name == "goal" { LONGEST_TEXT } else { LONGEST_WORD };
+        let texts = value.as_array().map_or(slice::from_ref(value), Vec::as_slice);
+        for text in texts.iter().filter_map(Value::as_str) {
+            let length = text.chars().count();
+            let why = match text.trim().is_empty() || text.contains('\0') {
+                _ if length > most => format!("of {length} characters"),
+                true => "is empty or has a NUL".to_owned(),
+                false => continue,
+            };
+            return Err(refused(name, format!(" {why}: accepted: 1 to {most} characters, and no NUL")));
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
-fn money(value: Option<f64>) -> Result<(), RequestError> {
-    match value {
-        // Written so that what is no number is none of them.
-        Some(value) if !(value > 0.0 && value <= MOST_MONEY) => {
-            Err(refused("max-cost", value, format!("more than 0, and at most {MOST_MONEY}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn text(option: &'static str, value: &str, most: usize) -> Result<(), RequestError> {
-    let length = value.chars().count();
-    let accepted = format!("1 to {most} characters, and no NUL");
-    if length > most {
-        return Err(refused(option, format!("of {length} characters"), accepted));
-    }
-    match value.trim().is_empty() || value.contains('\0') {
-        true => Err(refused(option, "is empty or has a NUL", accepted)),
-        false => Ok(()),
-    }
-}
-
-fn words(given: &[(&'static str, &Option<String>)]) -> Result<(), RequestError> {
-    given.iter().try_for_each(|(option, value)| match value {
-        Some(value) => text(option, value, LONGEST_WORD),
-        None => Ok(()),
-    })
-}
-
-fn commands(option: &'static str, given: &[String]) -> Result<(), RequestError> {
-    if given.len() > MOST_GATES {
-        return Err(refused(option, format!("of {}", given.len()), format!("at most {MOST_GATES}")));
-    }
-    given.iter().try_for_each(|command| text(option, command, LONGEST_WORD))
-}
-
-fn refused(option: &'static str, value: impl Display, accepted: impl Display) -> RequestError {
-    RequestError::usage(Message::option(option).then(format!(" {value}: accepted: {accepted}")))
+fn refused(name: &str, why: String) -> RequestError {
+    let option = PARAMETERS.iter().find(|(_, parameter)| *parameter == name);
+    let named = option.map_or_else(|| Message::from(name.to_owned()), |(option, _)| Message::option(option));
+    RequestError::usage(named.then(why))
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Args;
     use rstest::rstest;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::options::begin::BeginArgs;
@@ -332,7 +262,7 @@ mod tests {
             asked[name] = value.clone();
         }
         let start: Start = serde_json::from_value(asked).map_err(|error| error.to_string())?;
-        start.check().map_err(|refusal| refusal.line_with(parameter))
+        check(&start).map_err(|refusal| refusal.line_with(parameter))
     }
 
     #[rstest]
@@ -391,9 +321,9 @@ mod tests {
         let of = |name: &str, key: &str| schema["properties"][name][key].clone();
         assert_eq!((of("goal", "minLength"), of("goal", "maxLength")), (json!(1), json!(LONGEST_TEXT)));
         for (name, bounds) in [
-            ("max_iterations", ITERATIONS),
-            ("max_tick_duration_minutes", MINUTES),
-            ("checkpoint_interval", CHECKPOINTS),
+            ("max_iterations", 1..=Limits::MAX_GRANT),
+            ("max_tick_duration_minutes", 1..=MOST_MINUTES),
+            ("checkpoint_interval", 0..=Limits::MAX_GRANT),
         ] {
             let held = (json!(bounds.start()), json!(bounds.end()));
             assert_eq!((of(name, "minimum"), of(name, "maximum")), held, "{name}");

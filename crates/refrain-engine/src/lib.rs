@@ -51,7 +51,7 @@ pub use observe::detail::{Changes, DetailChange, DetailView, Screen};
 pub use observe::follow::{FollowEvent, Follower};
 pub use observe::journal_watcher::{JournalWatcher, LoopRef, News, recorded_since};
 pub use observe::known_loops::KnownLoops;
-pub use observe::live_list::{Entry, ListRow, LiveList, LiveListChange};
+pub use observe::live_list::{Entry, ListRow, LiveList};
 pub use observe::notifier::{Audience, Notifier};
 pub use observe::slack::{SlackTokenError, SlackTokens};
 pub use observe::telemetry::{Exporter, Telemetry, TelemetryError};

@@ -128,12 +128,12 @@ impl Feed {
     }
 }
 
-/// Sends changes of all loops and plans while the receiver is there.
+/// Sends the list of all loops and plans, whenever it changes, while the receiver is there.
 fn look(service: &Service, everywhere: bool, to: &SyncSender<Message>) {
     let mut live_list = service.live_list(everywhere);
     loop {
         let (message, rest) = match live_list.look() {
-            Ok(news) => (Message::News(news), GAP),
+            Ok(entries) => (Message::News(entries), GAP),
             Err(error) => {
                 live_list = service.live_list(everywhere);
                 (Message::Unlisted(chain(&error)), AGAIN)

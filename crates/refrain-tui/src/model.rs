@@ -1,6 +1,7 @@
 //! The state of the user interface: nothing here reads or writes anything. [`crate::update`] changes it,
 //! [`crate::view`] draws it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use ratatui::layout::Rect;
 use refrain_core::view::plan::{PlanStatus, TaskView};
 use refrain_core::view::{Charset, Iteration, Kind, Status};
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Entry, ListRow, LiveListChange};
+use refrain_engine::{Entry, ListRow};
 
 use crate::input::Input;
 use crate::new_loop::LoopForm;
@@ -333,32 +334,21 @@ impl List {
         self.entries.sort_by(|one, other| order.compare(one, other));
     }
 
-    pub(crate) fn take(&mut self, news: LiveListChange) {
+    pub(crate) fn take(&mut self, entries: Vec<Entry>) {
         (self.is_read, self.trouble) = (true, None);
-        match news {
-            LiveListChange::All(entries) => {
-                self.entries = entries;
-                self.sort();
-            }
-            LiveListChange::Some(changed) => {
-                let mut has_moved = false;
-                for glimpse in changed {
-                    let is_same = |entry: &&mut Entry| match entry {
-                        Entry::Seen(seen) => {
-                            seen.brief.id == glimpse.brief.id && seen.brief.project == glimpse.brief.project
-                        }
-                        Entry::Damaged(..) => false,
-                    };
-                    if let Some(entry) = self.entries.iter_mut().find(is_same) {
-                        let was = seen(entry).map(group_of);
-                        has_moved |= was != Some(group_of(&glimpse));
-                        *entry = Entry::Seen(Box::new(glimpse));
-                    }
-                }
-                if has_moved && matches!(self.order, Order::Need | Order::Project) {
-                    self.sort();
-                }
-            }
+        let row = |(at, entry): (usize, &Entry)| (place(entry), (at, seen(entry).map(group_of)));
+        let known: HashMap<_, _> = self.entries.iter().enumerate().map(row).collect();
+        let by_group = matches!(self.order, Order::Need | Order::Project);
+        let stays = |entry: &Entry| {
+            let known = known.get(&place(entry));
+            known.is_some_and(|(_, group)| !by_group || *group == seen(entry).map(group_of))
+        };
+        let is_sorted = known.len() == entries.len() && entries.iter().all(stays);
+        self.entries = entries;
+        // Rows keep their places until a loop comes or goes, or needs something else.
+        match is_sorted {
+            true => self.entries.sort_by_key(|entry| known.get(&place(entry)).map(|(at, _)| *at)),
+            false => self.sort(),
         }
     }
 }

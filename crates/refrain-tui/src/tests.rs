@@ -13,9 +13,7 @@ use refrain_core::spec::{AgentKind, Millis};
 use refrain_core::view::plan::{CurrentTask, PlanStatus, PlanUsage, TaskView, TaskWord, WaveView, WaveWord};
 use refrain_core::view::{self, Alive, Kind, StatusWord};
 use refrain_core::{AttemptId, LoopId, LoopState, Record};
-use refrain_engine::{
-    Brief, Entry, Facts, FollowEvent, GateFact, ListRow, LiveListChange, Service, TotalUsage,
-};
+use refrain_engine::{Brief, Entry, Facts, FollowEvent, GateFact, ListRow, Service, TotalUsage};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -145,9 +143,18 @@ fn entries() -> Vec<Entry> {
         .collect()
 }
 
+/// The list, with this row in the place of that of the same loop, in the order of the engine.
+fn renewed(model: &Model, row: ListRow) -> Message {
+    let renew = |entry: &Entry| match entry {
+        Entry::Seen(seen) if seen.brief.id == row.brief.id => Entry::Seen(Box::new(row.clone())),
+        other => other.clone(),
+    };
+    Message::News(model.list.entries.iter().rev().map(renew).collect())
+}
+
 fn model(art: Art) -> Model {
     let mut model = Model::new(art, Arc::new(Nobody), Some("/home/you/parser".into()), at(0));
-    update(&mut model, Message::News(LiveListChange::All(entries())));
+    update(&mut model, Message::News(entries()));
     model
 }
 
@@ -232,7 +239,7 @@ fn state() -> LoopState {
 fn opened(art: Art) -> Model {
     let mut model = model(art);
     let seen = Entry::Seen(Box::new(glimpse("job", StatusWord::Running, 3)));
-    update(&mut model, Message::News(LiveListChange::All(vec![seen])));
+    update(&mut model, Message::News(vec![seen]));
     assert_eq!(press(&mut model, "\n"), [Effect::Watch(Some((key("job"), false)))]);
     update(&mut model, Message::Told(Box::new(told())));
     model
@@ -380,7 +387,7 @@ fn plan() -> PlanStatus {
 fn opened_plan(art: Art) -> Model {
     let mut model = model(art);
     let seen = plan_row("x", 4);
-    update(&mut model, Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(seen))])));
+    update(&mut model, Message::News(vec![Entry::Seen(Box::new(seen))]));
     assert_eq!(press(&mut model, "\n"), [Effect::Watch(Some((key("x"), true)))]);
     update(&mut model, Message::Plan(key("x"), Box::new(plan())));
     model
@@ -502,7 +509,7 @@ fn the_keys_shown_apply_to_what_the_cursor_is_on(
     let mut model = model(ART);
     let mut row = glimpse("x", status, 4);
     row.brief.kind = kind;
-    update(&mut model, Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(row))])));
+    update(&mut model, Message::News(vec![Entry::Seen(Box::new(row))]));
     let screen = screen(&mut model, 200, 24);
     let keys = screen.lines().last().unwrap();
     assert!(shown.iter().all(|key| keys.contains(key)), "{keys}");
@@ -588,16 +595,24 @@ fn the_cursor_stays_on_its_loop_whatever_comes_and_goes() {
     let mut new = glimpse("new", StatusWord::Running, 1);
     (new.facts.started_at, new.facts.active_ms) = (at(0), Some(Millis(0)));
     let new = Entry::Seen(Box::new(new));
-    update(&mut model, Message::News(LiveListChange::All(entries().into_iter().chain([new]).collect())));
+    update(&mut model, Message::News(entries().into_iter().chain([new]).collect()));
     assert_eq!((model.meant(), model.list.at()), (Some(key("v2-7f3a")), 4));
     let done = glimpse("v2-7f3a", StatusWord::Completed, 3);
-    update(&mut model, Message::News(LiveListChange::Some(vec![done])));
+    let news = renewed(&model, done);
+    update(&mut model, news);
     assert_eq!(model.glimpse(&key("v2-7f3a")).unwrap().brief.status, StatusWord::Completed);
-    update(&mut model, Message::News(LiveListChange::Some(vec![glimpse("hostile", StatusWord::Blocked, 1)])));
+    let news = renewed(&model, glimpse("hostile", StatusWord::Blocked, 1));
+    update(&mut model, news);
     let first: Vec<_> =
         model.list.shown().into_iter().take(2).map(|entry| crate::model::place(entry).1).collect();
     assert_eq!(first, ["hostile", "add-an-api"], "what needs you is first as soon as it does");
     assert_eq!(model.meant(), Some(key("v2-7f3a")));
+    press(&mut model, "o");
+    let places = |model: &Model| model.list.entries.iter().map(crate::model::place).collect::<Vec<_>>();
+    let before = places(&model);
+    let news = renewed(&model, glimpse("old", StatusWord::Cancelled, 30));
+    update(&mut model, news);
+    assert_eq!(places(&model), before, "the last touched is first when the list is sorted");
 }
 
 #[test]
@@ -653,7 +668,7 @@ fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
     let mut model = self::model(ART);
     let mut waiting = glimpse("job", StatusWord::Blocked, 3);
     waiting.facts.waits_for = Some("approval".into());
-    update(&mut model, Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(waiting))])));
+    update(&mut model, Message::News(vec![Entry::Seen(Box::new(waiting))]));
     assert!(screen(&mut model, 80, 24).contains("needs approval"));
     assert_eq!(press(&mut model, "a"), [Effect::Watch(Some((key("job"), false)))]);
     assert_eq!((press(&mut model, "ay"), &model.asking), (Vec::new(), &None), "it is not read yet");
@@ -724,7 +739,7 @@ fn a_continued_loop_is_followed_again() {
     let news = |status, updated_at| {
         let mut row = glimpse("job", status, 3);
         row.brief.updated_at = updated_at;
-        Message::News(LiveListChange::Some(vec![row]))
+        Message::News(vec![Entry::Seen(Box::new(row))])
     };
     let then = state().updated_at;
     update(&mut model, news(StatusWord::Paused, then));
@@ -745,7 +760,7 @@ fn a_loop_that_is_opened_before_it_is_there_is_seen_once_it_is() {
     assert_eq!(update(&mut model, gone), [], "a missing loop is not read again and again");
     let news = |id: &str| {
         let seen = glimpse(id, StatusWord::Running, 1);
-        Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(seen))]))
+        Message::News(vec![Entry::Seen(Box::new(seen))])
     };
     assert_eq!(update(&mut model, news("another")), []);
     assert_eq!(update(&mut model, news("x-2")), watched);

@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{ApprovalWord, Kind, Status};
-use refrain_engine::{LiveListChange, StartOffer};
+use refrain_engine::{Entry, StartOffer};
 
 use crate::input::Input;
 use crate::model::{Dialog, InputPurpose, Key, LoopText, Model, OneLog, OnePlan, OpenView, seen};
@@ -24,7 +24,7 @@ pub(crate) enum Message {
     /// A key, the mouse, the size of the terminal.
     Input(Event),
     /// Loops and plans.
-    News(LiveListChange),
+    News(Vec<Entry>),
     /// They cannot be listed any more.
     Unlisted(String),
     Told(Box<LoopUpdate>),

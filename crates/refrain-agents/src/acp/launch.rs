@@ -7,6 +7,7 @@ use refrain_proc::{OWN_PROGRAM, Rung, StopLadder};
 
 use super::dialect::Reader;
 use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
+use crate::checkup::Checkup;
 use crate::{args, opencode};
 
 /// The subcommand that makes our binary the bridge.
@@ -17,6 +18,8 @@ const SIGTERM: i32 = 15;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Acp;
+
+impl Checkup for Acp {}
 
 impl Adapter for Acp {
     fn tested(&self) -> &'static [&'static str] {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use refrain_core::agent::{Fault, FaultKind, Until};
 
 use super::wire::{ApiError, Outcome, RateLimit};
-use crate::provider_error::{by_status, fault};
+use crate::provider_error::{by_status, fault, refused};
 
 /// Beginnings of the program's messages about its command line, and their meaning; first match wins.
 const REFUSALS: [(&str, FaultKind); 15] = [
@@ -28,10 +28,7 @@ const REFUSALS: [(&str, FaultKind); 15] = [
 
 /// An error about its command line on standard error.
 pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
-    stderr.lines().find_map(|line| {
-        let (_, kind) = REFUSALS.iter().find(|(start, _)| line.trim_start().starts_with(start))?;
-        Some(fault(*kind, line))
-    })
+    refused(stderr, &REFUSALS)
 }
 
 /// The reason for a retry. A retry without a status had no response at all.

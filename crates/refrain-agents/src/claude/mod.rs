@@ -11,7 +11,6 @@ mod usage;
 mod wire;
 
 use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
-use crate::checkup::Checkup;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claude;
@@ -35,9 +34,5 @@ impl Adapter for Claude {
 
     fn model_flags(&self) -> &'static [&'static str] {
         &launch::MODEL
-    }
-
-    fn checkup(&self) -> Option<&'static dyn Checkup> {
-        Some(&Claude)
     }
 }

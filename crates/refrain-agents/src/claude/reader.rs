@@ -7,7 +7,7 @@ use super::usage::Meter;
 use super::wire::{ApiError, Assistant, Block, Event, Outcome, RateLimit, Raw, StreamEvent, System, User};
 use crate::adapter::StreamDecoder;
 use crate::provider_error::{End, fault, of_denial};
-use crate::summarize::{self, about, last_words, text_of};
+use crate::summarize::{self, about, text_of};
 use crate::wire::{EventSink, event};
 
 /// How much of a final message is kept if it is all of standard output: as much as is ever scanned for a claim, from
@@ -208,13 +208,8 @@ impl Reader {
         let known = faults::of_stderr(stderr)
             .or_else(|| self.limit.as_ref().map(faults::of_limit))
             .or_else(|| self.error.as_ref().map(faults::of_message));
-        let fault = known.unwrap_or_else(|| match end {
-            // Interrupted before the first byte of an answer it exits with 0, without output.
-            End::Stopped | End::Unseen => fault(FaultKind::Aborted, "it ended without a result"),
-            End::NotRun => fault(FaultKind::Setup, &last_words(stderr, "it could not be started")),
-            End::Failed(_) => fault(FaultKind::Other, &last_words(stderr, "it ended without a result")),
-        });
-        Some(AgentEvent::Fault(fault))
+        // Interrupted before the first byte of an answer it exits with 0, without output.
+        Some(AgentEvent::Fault(known.unwrap_or_else(|| end.without_result(stderr))))
     }
 }
 

@@ -5,6 +5,7 @@
 use camino::Utf8Path;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::probe::ProbeOutput;
+use toml::{Table, Value};
 
 use crate::checkup::{AgentDirs, Checkup, Question, silent, text};
 
@@ -21,7 +22,7 @@ impl Checkup for super::Codex {
     fn findings(&self, place: &AgentDirs<'_>, answers: &[Option<ProbeOutput>]) -> Vec<Finding> {
         let answer = |index: usize| answers.get(index).and_then(Option::as_ref);
         let config = place.home("CODEX_HOME", ".codex").map(|home| home.join("config.toml"));
-        let config = config.and_then(|path| text(&path)).unwrap_or_default();
+        let config = config.and_then(|path| text(&path)?.parse().ok()).unwrap_or_default();
         let mut findings = vec![login(place, &config, answer(0))];
         findings.extend(sandbox(answer(1)));
         findings.extend(untrusted(place, &config));
@@ -29,7 +30,7 @@ impl Checkup for super::Codex {
     }
 }
 
-fn login(place: &AgentDirs<'_>, config: &str, answer: Option<&ProbeOutput>) -> Finding {
+fn login(place: &AgentDirs<'_>, config: &Table, answer: Option<&ProbeOutput>) -> Finding {
     let Some(answer) = answer else { return silent(answer, "codex login status") };
     if answer.code == Some(0) {
         let said = answer.stdout.lines().chain(answer.stderr.lines());
@@ -41,7 +42,7 @@ fn login(place: &AgentDirs<'_>, config: &str, answer: Option<&ProbeOutput>) -> F
     if place.value("CODEX_API_KEY").is_some() {
         return Finding::ok(Subject::Login, "a key in CODEX_API_KEY");
     }
-    match top_level(config, "model_provider").filter(|provider| *provider != "openai") {
+    match provider(config).filter(|provider| *provider != "openai") {
         Some(provider) => Finding::ok(
             Subject::Login,
             format!("its configuration names the provider {provider}, which needs no login of Codex"),
@@ -64,12 +65,11 @@ fn sandbox(answer: Option<&ProbeOutput>) -> Option<Finding> {
 }
 
 /// It works in an untrusted folder, but silently ignores the project's own configuration and hooks.
-fn untrusted(place: &AgentDirs<'_>, config: &str) -> Option<Finding> {
+fn untrusted(place: &AgentDirs<'_>, config: &Table) -> Option<Finding> {
     if !place.dir.join(".codex").is_dir() {
         return None;
     }
-    let trusted = "trusted".to_owned();
-    let is_trusted = |dir: &Utf8Path| trust_of(config, dir).filter(|level| *level == trusted).map(|_| &());
+    let is_trusted = |dir: &Utf8Path| trust_of(config, dir).filter(|level| level.as_str() == Some("trusted"));
     if place.nearest(is_trusted).is_some() {
         return None;
     }
@@ -80,28 +80,14 @@ fn untrusted(place: &AgentDirs<'_>, config: &str) -> Option<Finding> {
     ))
 }
 
-/// The text value of a key before the first table.
-fn top_level<'a>(config: &'a str, key: &str) -> Option<&'a str> {
-    config
-        .lines()
-        .map(str::trim)
-        .take_while(|line| !line.starts_with('['))
-        .find_map(|line| value_of(line, key))
+/// The provider of the user's choice.
+fn provider(config: &Table) -> Option<&str> {
+    config.get("model_provider")?.as_str()
 }
 
-/// The trust level of this folder in its table.
-fn trust_of(config: &str, dir: &Utf8Path) -> Option<String> {
-    let heads = [format!("[projects.\"{dir}\"]"), format!("[projects.'{dir}']")];
-    let mut lines = config.lines().map(str::trim);
-    lines.find(|line| heads.iter().any(|head| head == line))?;
-    let mut table = lines.take_while(|line| !line.starts_with('['));
-    table.find_map(|line| value_of(line, "trust_level")).map(str::to_owned)
-}
-
-fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
-    let value = line.strip_prefix(key)?.trim_start().strip_prefix('=')?.trim_start();
-    let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
-    value[1..].split(quote).next()
+/// The trust level of this folder.
+fn trust_of<'a>(config: &'a Table, dir: &Utf8Path) -> Option<&'a Value> {
+    config.get("projects")?.get(dir.as_str())?.get("trust_level")
 }
 
 #[cfg(test)]
@@ -112,9 +98,10 @@ mod tests {
     fn the_codex_configuration_is_read_as_far_as_needed() {
         let config = "# model_provider = \"no\"\nmodel = 'm'\nmodel_provider = \"mine\" # yes\n\
             [projects.\"/work/it\"]\ntrust_level = \"trusted\"\n[model_providers.mine]\nmodel_provider = 'x'\n";
-        assert_eq!(top_level(config, "model_provider"), Some("mine"));
-        assert_eq!(top_level("[a]\nmodel_provider = \"x\"", "model_provider"), None);
-        assert_eq!(trust_of(config, "/work/it".into()).as_deref(), Some("trusted"));
-        assert_eq!(trust_of(config, "/work".into()), None);
+        let config: Table = config.parse().unwrap();
+        assert_eq!(provider(&config), Some("mine"));
+        assert_eq!(provider(&"[a]\nmodel_provider = \"x\"".parse().unwrap()), None);
+        assert_eq!(trust_of(&config, "/work/it".into()), Some(&Value::from("trusted")));
+        assert_eq!(trust_of(&config, "/work".into()), None);
     }
 }

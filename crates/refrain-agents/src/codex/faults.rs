@@ -4,7 +4,7 @@
 use refrain_core::agent::{Fault, FaultKind, Until};
 
 use crate::adapter::Clock;
-use crate::provider_error::{after, by_status, fault, on_the_clock, span};
+use crate::provider_error::{after, by_status, fault, on_the_clock, refused, span};
 
 /// How the program's own messages begin; first match wins.
 const BEGINNINGS: [(&str, FaultKind); 16] = [
@@ -49,10 +49,7 @@ const REFUSALS: [(&str, FaultKind); 13] = [
 
 /// An error about its command line on standard error.
 pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
-    stderr.lines().find_map(|line| {
-        let (_, kind) = REFUSALS.iter().find(|(start, _)| line.starts_with(start))?;
-        Some(fault(*kind, line))
-    })
+    refused(stderr, &REFUSALS)
 }
 
 /// The meaning of a message on the error channel.

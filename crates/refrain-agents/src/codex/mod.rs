@@ -17,7 +17,6 @@ pub(crate) use launch::begin_anew;
 
 use crate::adapter::{Adapter, Call, Clock, Launch, StreamDecoder};
 use crate::args::UserArgs;
-use crate::checkup::Checkup;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Codex;
@@ -45,9 +44,5 @@ impl Adapter for Codex {
 
     fn own_model(&self, args: &[String]) -> Option<String> {
         launch::own_model(UserArgs::new(args))
-    }
-
-    fn checkup(&self) -> Option<&'static dyn Checkup> {
-        Some(&Codex)
     }
 }

@@ -1,11 +1,11 @@
-use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
+use refrain_core::agent::{AgentEvent, Fault, Scope, Session, Speaker, Tokens};
 use refrain_core::event::Exit;
 
 use super::faults;
 use super::wire::{Change, Event, Item, Usage};
 use crate::adapter::{Clock, StreamDecoder};
-use crate::provider_error::{End, fault, of_denial};
-use crate::summarize::{self, about, last_words, text_of};
+use crate::provider_error::{End, of_denial};
+use crate::summarize::{self, about, text_of};
 use crate::wire::{EventSink, event};
 
 #[derive(Debug)]
@@ -116,19 +116,14 @@ impl Reader {
         if end == End::Unseen {
             return None;
         }
-        let known = self.error.take().or_else(|| faults::of_stderr(stderr));
-        Some(known.unwrap_or_else(|| match (end, self.turn) {
+        let end = match (end, self.turn) {
             // When interrupted, it exits with 1.
-            (End::Stopped | End::Unseen, _) | (End::Failed(1), Turn::Open) => {
-                fault(FaultKind::Aborted, "it ended without a result")
-            }
-            (End::NotRun, Turn::None) => {
-                fault(FaultKind::Setup, &last_words(stderr, "it could not be started"))
-            }
-            (End::NotRun | End::Failed(_), _) => {
-                fault(FaultKind::Other, &last_words(stderr, "it ended without a result"))
-            }
-        }))
+            (End::Failed(1), Turn::Open) => End::Stopped,
+            (End::NotRun, Turn::Open | Turn::Completed | Turn::Failed) => End::Failed(127),
+            (end, _) => end,
+        };
+        let known = self.error.take().or_else(|| faults::of_stderr(stderr));
+        Some(known.unwrap_or_else(|| end.without_result(stderr)))
     }
 }
 

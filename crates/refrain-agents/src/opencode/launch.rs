@@ -3,7 +3,6 @@ use refrain_core::spec::Permissions;
 use super::reader::Reader;
 use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::args::{self, Last, UserArgs};
-use crate::checkup::Checkup;
 
 /// The flag of the output format, and the required value.
 const FORMAT: [&str; 1] = ["--format"];
@@ -51,10 +50,6 @@ impl Adapter for OpenCode {
 
     fn model_flags(&self) -> &'static [&'static str] {
         &MODEL
-    }
-
-    fn checkup(&self) -> Option<&'static dyn Checkup> {
-        Some(&OpenCode)
     }
 }
 

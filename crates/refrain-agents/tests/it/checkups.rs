@@ -43,7 +43,7 @@ impl Scene {
         let mut all: Vec<(OsString, OsString)> = vec![("HOME".into(), self.root.as_str().into())];
         all.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
         let place = AgentDirs { env: &all, dir: &self.root.join("work/sub"), root: &self.root.join("work") };
-        let findings = output_parser::adapter(kind).unwrap().checkup().unwrap().findings(&place, answers);
+        let findings = output_parser::adapter(kind).unwrap().findings(&place, answers);
         findings
             .into_iter()
             .filter(|finding| finding.subject == subject)

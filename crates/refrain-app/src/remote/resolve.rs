@@ -9,7 +9,7 @@ use refrain_core::spec::{AgentKind, Millis};
 use refrain_core::values::{self, Limit};
 use refrain_engine::config::{Command, Settings};
 
-use super::{PlanRun, Start};
+use super::{PlanRun, Start, check};
 use crate::error::Message;
 use crate::options::begin::BeginArgs;
 use crate::options::gates::GateArgs;
@@ -38,7 +38,7 @@ impl Start {
         context: &Context,
         note: Note<'_>,
     ) -> Result<(Workspace, StartLoop), RequestError> {
-        self.check()?;
+        check(self)?;
         let mut work = worker(&self.agent, &self.command, &self.model)?;
         let mut untrusted = Vec::new();
         let workspace = Workspace::open(context, &work, &mut |note| untrusted.push(note))?;
@@ -90,7 +90,7 @@ impl Start {
 
 impl PlanRun {
     pub(super) fn request(&self, context: &Context, note: Note<'_>) -> Result<RunPlan, RequestError> {
-        self.check()?;
+        check(self)?;
         let mut work = worker(&self.agent, &self.command, &self.model)?;
         // The plan reads them once more, and says then what is not trusted.
         let settings = Workspace::open(context, &work, &mut |_| ())?.settings;

@@ -107,7 +107,7 @@ fn quoted(output: &str, at: usize) -> String {
 type Rows = LazyLock<Vec<Regex>>;
 
 /// Every pattern compiles; a test says so. The words are ASCII: their boundaries are found much faster for that.
-fn compiled(patterns: &[&str]) -> Vec<Regex> {
+pub(super) fn compiled(patterns: &[&str]) -> Vec<Regex> {
     let regex = |pattern: &&str| Regex::new(&format!("(?m){}", pattern.replace(r"\b", r"(?-u:\b)")));
     patterns.iter().filter_map(|pattern| regex(pattern).ok()).collect()
 }

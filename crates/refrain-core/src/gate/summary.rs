@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::outcome::compiled;
 use crate::text::printable;
 
 /// The summary line of each runner that prints one whether its tests pass or fail. Words that a script of one's own may
@@ -47,10 +48,7 @@ const SUMMARIES: &[&str] = &[
     r"^new-tests: [^\n]* (?:passed|failed)$",
 ];
 
-static TABLE: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    let regex = |pattern: &&str| Regex::new(&format!("(?m){}", pattern.replace(r"\b", r"(?-u:\b)")));
-    SUMMARIES.iter().filter_map(|pattern| regex(pattern).ok()).collect()
-});
+static TABLE: LazyLock<Vec<Regex>> = LazyLock::new(|| compiled(SUMMARIES));
 
 pub fn summaries(output: &str) -> u32 {
     let output = printable(output);

@@ -6,14 +6,12 @@
 //! done in linear time.
 
 pub(crate) mod cycles;
-pub(crate) mod edges;
 pub(crate) mod links;
 pub(crate) mod wave;
 
 use std::collections::{HashMap, VecDeque};
 
-use super::graph::edges::Edges;
-use super::graph::links::{index, needs, parents};
+use super::graph::links::{Edges, edges, index, needs, parents};
 use super::readiness::standings;
 use super::{Problem, Task, TaskId, TaskReadiness, TaskStatus};
 
@@ -44,7 +42,8 @@ impl Graph {
         let mut parents = parents(&tasks, &index, &mut problems);
         cycles::cut_parents(&tasks, &mut parents, &mut problems);
         let needs = needs(&tasks, &index, &parents, &mut problems);
-        let needed_by = needs.reversed();
+        let reversed = |(from, on): (usize, &Vec<usize>)| on.iter().map(|on| (*on, from)).collect::<Vec<_>>();
+        let needed_by = edges(needs.len(), needs.iter().enumerate().flat_map(reversed));
         let order = order(&needs, &needed_by);
         problems.extend(cycles::find(&tasks, &needs, &order));
         let standing = standings(&tasks, &parents);
@@ -116,7 +115,7 @@ impl Graph {
             }
             // If a task is done in parts, only the parts count: what it depends on itself, they depend on too.
             let only_parts = from != task && self.task_of(from).is_some();
-            for &node in self.needs.of(from) {
+            for &node in &self.needs[from] {
                 let is_part = node < self.tasks.len() && self.parents[node] == Some(from);
                 match self.task_of(node) {
                     _ if only_parts && !is_part => {}
@@ -140,7 +139,7 @@ impl Graph {
             if std::mem::replace(&mut seen[from], true) {
                 continue;
             }
-            for &node in self.needed_by.of(from) {
+            for &node in &self.needed_by[from] {
                 match self.task_of(node) {
                     None => left.push(node),
                     Some(it) if self.standing[it] != TaskReadiness::InParts => found.push(it),
@@ -183,7 +182,7 @@ impl Graph {
 
     fn children(&self, parent: usize) -> impl Iterator<Item = usize> {
         let is_child = move |node: &usize| *node < self.tasks.len() && self.parents[*node] == Some(parent);
-        self.needs.of(parent).iter().copied().filter(is_child)
+        self.needs[parent].iter().copied().filter(is_child)
     }
 
     /// Puts every task to do in its wave, and finds the tasks that wait for stopped ones.
@@ -194,7 +193,7 @@ impl Graph {
         let mut waits: Vec<Option<usize>> = vec![None; 2 * count];
         for &node in order {
             let own = self.task_of(node);
-            for &need in self.needs.of(node) {
+            for &need in &self.needs[node] {
                 let (end, stopped) = match self.task_of(need).map(|it| (it, self.standing[it])) {
                     None | Some((_, TaskReadiness::InParts)) => (begin[need], waits[need]),
                     Some((_, TaskReadiness::ToDo)) => (begin[need] + 1, waits[need]),
@@ -228,7 +227,7 @@ impl Graph {
         let count = self.tasks.len();
         let mut ranks = vec![0_u64; 2 * count];
         for &node in order.iter().rev() {
-            let behind = self.needed_by.of(node).iter().map(|&by| ranks[by]).max().unwrap_or_default();
+            let behind = self.needed_by[node].iter().map(|&by| ranks[by]).max().unwrap_or_default();
             ranks[node] = match self.task_of(node).map(|task| (task, self.standing[task])) {
                 Some((task, TaskReadiness::ToDo)) => behind + u64::from(self.tasks[task].complexity.max(1)),
                 None | Some((_, TaskReadiness::InParts)) => behind,
@@ -254,7 +253,7 @@ impl Graph {
             if !matches!(self.standing[at], TaskReadiness::ToDo | TaskReadiness::InParts) {
                 continue;
             }
-            for on in self.needs.of(at).iter().filter_map(|node| self.task_of(*node)) {
+            for on in self.needs[at].iter().filter_map(|node| self.task_of(*node)) {
                 let is_given_up =
                     self.parents[on] == Some(at) && self.tasks[on].status == TaskStatus::Cancelled;
                 if self.standing[on] == TaskReadiness::Stopped && !is_given_up {
@@ -268,13 +267,13 @@ impl Graph {
 }
 
 /// Every node after all that it needs. Those of a cycle, and those after them, are omitted.
-fn order(needs: &Edges, needed_by: &Edges) -> Vec<usize> {
-    let mut open: Vec<usize> = (0..needs.len()).map(|node| needs.of(node).len()).collect();
+fn order(needs: &[Vec<usize>], needed_by: &[Vec<usize>]) -> Vec<usize> {
+    let mut open: Vec<usize> = (0..needs.len()).map(|node| needs[node].len()).collect();
     let mut ready: VecDeque<usize> = (0..needs.len()).filter(|node| open[*node] == 0).collect();
     let mut order = Vec::with_capacity(needs.len());
     while let Some(node) = ready.pop_front() {
         order.push(node);
-        for &by in needed_by.of(node) {
+        for &by in &needed_by[node] {
             open[by] -= 1;
             if open[by] == 0 {
                 ready.push_back(by);

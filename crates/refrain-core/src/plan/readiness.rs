@@ -1,6 +1,6 @@
 //! How each task of a plan stands, given its parent and its subtasks.
 
-use super::graph::edges::Edges;
+use super::graph::links::edges;
 use super::{Task, TaskStatus};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +52,12 @@ pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<TaskRe
 }
 
 fn from_the_top(parents: &[Option<usize>]) -> Vec<usize> {
-    let below = Edges::new(
-        parents.len(),
-        parents.iter().enumerate().filter_map(|(at, parent)| Some(((*parent)?, at))).collect(),
-    );
+    let has_parent = |(at, parent): (usize, &Option<usize>)| Some(((*parent)?, at));
+    let below = edges(parents.len(), parents.iter().enumerate().filter_map(has_parent));
     let mut down: Vec<_> = (0..parents.len()).filter(|at| parents[*at].is_none()).collect();
     let mut next = 0;
     while let Some(&at) = down.get(next) {
-        down.extend(below.of(at));
+        down.extend(&below[at]);
         next += 1;
     }
     down

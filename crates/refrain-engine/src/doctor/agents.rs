@@ -101,12 +101,13 @@ fn of_kind(kind: AgentKind, place: &AgentDirs<'_>) -> Vec<Finding> {
     let Some(program) = program::in_path_outside(name, place.env, &[place.dir, place.root]) else {
         return vec![];
     };
-    let checkup = adapter.checkup();
-    let questions = checkup.map_or(&[][..], |checkup| checkup.questions());
     let (installed, answers) = std::thread::scope(|scope| {
         let program = &program;
-        let asked: Vec<_> =
-            questions.iter().map(|question| scope.spawn(move || ask(program, question, place))).collect();
+        let asked: Vec<_> = adapter
+            .questions()
+            .iter()
+            .map(|question| scope.spawn(move || ask(program, question, place)))
+            .collect();
         // A program without a package around it has the version of the package above it, or none.
         let tested = adapter.tested();
         let of_files = version::installed(program);
@@ -116,7 +117,7 @@ fn of_kind(kind: AgentKind, place: &AgentDirs<'_>) -> Vec<Finding> {
         (installed, answers)
     });
     let mut findings = vec![judge(name, adapter, installed.as_deref(), &program)];
-    findings.extend(checkup.into_iter().flat_map(|checkup| checkup.findings(place, &answers)));
+    findings.extend(adapter.findings(place, &answers));
     findings.into_iter().map(|finding| finding.about(name)).collect()
 }
 

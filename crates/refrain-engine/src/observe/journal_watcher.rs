@@ -108,12 +108,6 @@ impl JournalWatcher {
         Ok(lookout)
     }
 
-    /// The watched projects, each once.
-    pub(crate) fn services(&self) -> Vec<Arc<Service>> {
-        let is_own = |(folder, service): &(&Utf8PathBuf, &Arc<Service>)| **folder == service.project.loops();
-        self.folders.iter().filter(is_own).map(|(_, service)| Arc::clone(service)).collect()
-    }
-
     /// Waits for a change, at most `at_most`, and returns the news.
     pub fn wait(&mut self, at_most: Option<Duration>) -> Vec<News> {
         let due = (!self.without.is_empty()).then(|| WITHOUT.saturating_sub(self.looked.elapsed()));

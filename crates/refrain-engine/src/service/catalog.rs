@@ -60,7 +60,7 @@ impl Service {
             }
             Ok(all)
         };
-        Ok(sorted(catalog::with(&self.host.data_home, work)?))
+        Ok(sorted(catalog::with_known(&self.host.data_home, Some(&self.known.journals), work)?))
     }
 
     /// The loops and plans of each of these projects, in no order, by one look into the catalog.
@@ -83,7 +83,6 @@ impl Service {
     pub fn list_each_with_cost(services: &[Self], since: Timestamp) -> Result<Vec<CostedList>, EngineError> {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {
-            catalog.read_at_once()?;
             let listed = |service: &Self| {
                 let (project, signing) = (&service.project, service.host.signing());
                 let mut on = |shelf| {
@@ -95,15 +94,14 @@ impl Service {
             };
             services.iter().map(listed).collect()
         };
-        Ok(catalog::with_known(&first.host.data_home, first.known.journals(), work)?)
+        Ok(catalog::with_known(&first.host.data_home, Some(&first.known.journals), work)?)
     }
 
     /// Adds the status objects to rows that were listed without: a page shows few of thousands.
     pub fn add_objects(rows: &mut [(&Self, &mut Brief)]) -> Result<(), EngineError> {
         let Some((first, _)) = rows.first() else { return Ok(()) };
-        let (data_home, known) = (first.host.data_home.clone(), first.known.clone());
-        catalog::with_known(&data_home, known.journals(), |catalog| {
-            catalog.read_at_once()?;
+        let data_home = first.host.data_home.clone();
+        catalog::with(&data_home, |catalog| {
             for (service, brief) in rows.iter_mut().filter(|(_, brief)| brief.object.is_none()) {
                 brief.object = catalog.object(&service.project, &brief.id)?;
             }
@@ -281,10 +279,7 @@ impl Service {
                     };
                     let row = match self.last_copy(&state) {
                         Some(copy) => brief(copy)?,
-                        None => {
-                            let alive = alive(&dir, &state);
-                            self.known.row(&dir.0, (&state, alive), || brief(status(&dir, &state, alive)))?
-                        }
+                        None => brief(status(&dir, &state, alive(&dir, &state)))?,
                     };
                     ListEntry::Loop(Box::new(row))
                 }

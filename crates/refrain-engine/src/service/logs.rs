@@ -17,9 +17,8 @@ use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_files::read_text;
 use refrain_git::Repository;
 use refrain_proc::output;
-use refrain_store::catalog::{Brief, Stamp};
+use refrain_store::journal;
 use refrain_store::project::layout::AttemptDir;
-use refrain_store::{LoopDir, journal};
 
 use crate::driver::recovery;
 use crate::service::redact::Redactor;
@@ -71,20 +70,9 @@ impl Service {
     }
 
     pub fn goal(&self, id: &LoopId) -> Result<Arc<str>, EngineError> {
-        self.goal_in(&self.locate(id)?.dir, None)
-    }
-
-    /// The same of a loop that was just listed, and is read only if it is not known.
-    pub fn goal_of(&self, listed: &Brief) -> Result<Arc<str>, EngineError> {
-        match listed.stamp {
-            Some(_) => self.goal_in(&self.project.loop_dir(&listed.id), listed.stamp),
-            None => self.goal(&listed.id),
-        }
-    }
-
-    fn goal_in(&self, dir: &LoopDir, stamp: Option<Stamp>) -> Result<Arc<str>, EngineError> {
-        let first = || Ok(journal::first_line(dir)?);
-        self.known.goal(&dir.0, stamp, first, |first| Ok(goal(&journal::spec_of(first, dir)?)))
+        let dir = self.locate(id)?.dir;
+        let first = journal::first_line(&dir)?;
+        self.known.goal(&first, || Ok(goal(&journal::spec_of(&first, &dir)?)))
     }
 
     /// Whether the project has this branch now.

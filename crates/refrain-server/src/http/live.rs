@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -21,7 +22,7 @@ use jiff::Timestamp;
 use rand::RngExt;
 use refrain_engine::{JournalWatcher, News, now, recorded_since};
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::http::listener::stop::{Stop, stopped};
 use crate::requests::{RequestHandler, project_name};
@@ -65,96 +66,77 @@ enum LiveEvent {
 #[derive(Debug)]
 pub(super) struct EventBroadcaster {
     handler: Arc<RequestHandler>,
-    kept: Mutex<History>,
-    /// The number of the last event.
-    last: watch::Sender<u64>,
+    /// The watch that was begun last, if any was.
+    newest: Mutex<Option<Arc<Watch>>>,
 }
 
-#[derive(Debug, Default)]
-struct History {
-    /// Names the running watch; none if none runs.
-    beginning: Option<String>,
-    listeners: usize,
-    /// When the last listener went away.
-    left: Option<Instant>,
-    said: VecDeque<(u64, Timestamp, LiveEvent)>,
-    last: u64,
-}
-
-/// The running watch; its drop, for any reason, disconnects all subscribers, and they return.
-struct RunningWatch {
-    broadcaster: Arc<EventBroadcaster>,
+/// A watch of all journals. Its thread has the sender of `last`: once that has ended, for any reason, subscribers are
+/// disconnected, and return.
+#[derive(Debug)]
+struct Watch {
     beginning: String,
+    kept: Mutex<VecDeque<(u64, Timestamp, LiveEvent)>>,
+    /// The number of the last event.
+    last: watch::Receiver<u64>,
 }
 
 /// A subscriber.
 struct Listener {
-    broadcaster: Arc<EventBroadcaster>,
-    beginning: String,
+    watch: Arc<Watch>,
     /// The number of its last event.
     heard: u64,
     /// Events to send first: the greeting, and what it missed.
     first: VecDeque<Event>,
-    changed: watch::Receiver<u64>,
+    last: watch::Receiver<u64>,
     stop: Stop,
 }
 
 impl EventBroadcaster {
     pub(super) fn new(handler: Arc<RequestHandler>) -> Self {
-        Self { handler, kept: Mutex::default(), last: watch::channel(0).0 }
+        Self { handler, newest: Mutex::default() }
     }
 
     /// The id after which a client that reads the state now subscribes.
     pub(super) fn mark(&self) -> String {
-        let kept = self.kept();
-        id(kept.beginning.as_deref().unwrap_or(CATCHING_UP), kept.last, now())
+        match lock(&self.newest).as_ref().filter(|watch| watch.is_running()) {
+            Some(watch) => watch.id(*watch.last.borrow()),
+            None => id(CATCHING_UP, 0, now()),
+        }
+    }
+
+    /// The running watch; begins one if none runs.
+    async fn watch(&self) -> Arc<Watch> {
+        let (ready, is_ready) = oneshot::channel();
+        let watch = {
+            let mut newest = lock(&self.newest);
+            if let Some(watch) = newest.as_ref().filter(|watch| watch.is_running()) {
+                return Arc::clone(watch);
+            }
+            let (watch, last) = Watch::new();
+            let (looking, handler) = (Arc::clone(&watch), Arc::clone(&self.handler));
+            // A detached thread, which sleeps until something happens. If it cannot be started, the watch ends at
+            // once.
+            let _ = Builder::new().spawn(move || looking.look_out(&last, handler, ready));
+            Arc::clone(newest.insert(watch))
+        };
+        // Events from here on are not missed.
+        let _ = is_ready.await;
+        watch
     }
 
     /// Subscribes to all events from now on, or after the event of that id.
-    pub(super) async fn listen(self: &Arc<Self>, after: Option<String>, stop: Stop) -> Response {
-        let mut begins = false;
-        let (beginning, heard, missed) = {
-            let mut kept = self.kept();
-            kept.listeners += 1;
-            if kept.beginning.is_none() {
-                begins = true;
-                let number: u64 = rand::rng().random();
-                *kept = History {
-                    beginning: Some(format!("{number:x}")),
-                    listeners: kept.listeners,
-                    ..History::default()
-                };
-            }
-            let beginning = kept.beginning.clone().unwrap_or_default();
-            match after.as_deref().map(Cursor::of) {
-                None => (beginning, kept.last, None),
-                Some(Some(cursor)) if !begins && kept.has_all_behind(&cursor) => {
-                    (beginning, cursor.number, None)
-                }
-                Some(cursor) => (beginning, kept.last, Some(cursor.map(|cursor| cursor.at))),
-            }
+    pub(super) async fn listen(&self, after: Option<String>, stop: Stop) -> Response {
+        let watch = self.watch().await;
+        let last = watch.last.clone();
+        let newest = *last.borrow();
+        let (heard, missed) = match after.as_deref().map(Cursor::of) {
+            None => (newest, None),
+            Some(Some(cursor)) if watch.has_all_behind(&cursor) => (cursor.number, None),
+            Some(cursor) => (newest, Some(cursor.map(|cursor| cursor.at))),
         };
-        // From here on `Drop` unsubscribes it.
-        let mut listener = Listener {
-            broadcaster: Arc::clone(self),
-            beginning,
-            heard,
-            first: VecDeque::new(),
-            changed: self.last.subscribe(),
-            stop,
-        };
-        if begins {
-            let looking =
-                RunningWatch { broadcaster: Arc::clone(self), beginning: listener.beginning.clone() };
-            let (ready, is_ready) = tokio::sync::oneshot::channel();
-            // A detached thread, which sleeps until something happens. If it cannot be started, the watch ends at
-            // once.
-            let _ = std::thread::Builder::new().spawn(move || looking.broadcaster.look_out(ready));
-            // Events from here on are not missed.
-            let _ = is_ready.await;
-        }
+        let mut listener = Listener { watch, heard, first: VecDeque::new(), last, stop };
         let hello = match missed {
-            None => id(&listener.beginning, listener.heard, now()),
+            None => listener.watch.id(heard),
             Some(Some(since)) => id(CATCHING_UP, 0, since),
             // An invalid id catches up from the journals too.
             Some(None) => CATCHING_UP.to_owned(),
@@ -173,11 +155,11 @@ impl EventBroadcaster {
     }
 
     /// The events in the journals since then.
-    async fn missed(self: &Arc<Self>, since: Option<Timestamp>, listener: &Listener) -> Vec<Event> {
-        let broadcaster = Arc::clone(self);
-        let read = move || recorded_since(broadcaster.handler.services(), since?, MOST);
+    async fn missed(&self, since: Option<Timestamp>, listener: &Listener) -> Vec<Event> {
+        let handler = Arc::clone(&self.handler);
+        let read = move || recorded_since(handler.services(), since?, MOST);
         let found = tokio::task::spawn_blocking(read);
-        let caught_up = || id(&listener.beginning, listener.heard, now());
+        let caught_up = || listener.watch.id(listener.heard);
         match found.await {
             Ok(Some(news)) => {
                 let last = news.len().saturating_sub(1);
@@ -196,12 +178,34 @@ impl EventBroadcaster {
             _ => vec![Event::default().event("reset").id(caught_up()).data("{}")],
         }
     }
+}
+
+impl Watch {
+    fn new() -> (Arc<Self>, watch::Sender<u64>) {
+        let (sender, last) = watch::channel(0);
+        let beginning = format!("{:x}", rand::rng().random::<u64>());
+        (Arc::new(Self { beginning, kept: Mutex::default(), last }), sender)
+    }
+
+    fn is_running(&self) -> bool {
+        self.last.has_changed().is_ok()
+    }
+
+    fn id(&self, number: u64) -> String {
+        id(&self.beginning, number, now())
+    }
+
+    fn has_all_behind(&self, cursor: &Cursor) -> bool {
+        let kept = lock(&self.kept);
+        let (first, last) = kept.front().zip(kept.back()).map_or((1, 0), |(first, last)| (first.0, last.0));
+        self.beginning == cursor.beginning && (first..=last + 1).contains(&(cursor.number + 1))
+    }
 
     /// Watches while there are subscribers. Blocks.
-    fn look_out(&self, ready: tokio::sync::oneshot::Sender<()>) {
-        let handler = Arc::clone(&self.handler);
+    fn look_out(&self, last: &watch::Sender<u64>, handler: Arc<RequestHandler>, ready: oneshot::Sender<()>) {
         let mut lookout = JournalWatcher::new(move || handler.services(), true).ok();
         let _ = ready.send(());
+        let mut left = None;
         let mut printed = BTreeMap::<(String, String), (LiveEvent, Instant)>::new();
         while let Some(lookout) = &mut lookout {
             let due = printed.values().map(|(_, due)| due.saturating_duration_since(Instant::now())).min();
@@ -218,45 +222,23 @@ impl EventBroadcaster {
             }
             let now = Instant::now();
             said.extend(printed.extract_if(.., |_, (_, due)| *due <= now).map(|(_, (it, _))| it));
-            self.say(said);
-            // The subscriber count is checked only when an event arrives.
-            let mut kept = self.kept();
-            if kept.listeners == 0 && kept.left.is_none_or(|left| left.elapsed() >= PATIENCE) {
-                kept.beginning = None;
+            self.say(said, last);
+            // Whether there are subscribers is checked only when an event arrives; one receiver is that of the watch.
+            left = left.filter(|_| last.receiver_count() == 1);
+            if last.receiver_count() == 1 && left.get_or_insert(now).elapsed() >= PATIENCE {
                 return;
             }
         }
     }
 
-    fn say(&self, said: Vec<LiveEvent>) {
-        if said.is_empty() {
-            return;
+    fn say(&self, said: Vec<LiveEvent>, last: &watch::Sender<u64>) {
+        let mut kept = lock(&self.kept);
+        for said in said {
+            last.send_modify(|last| *last += 1);
+            kept.push_back((*last.borrow(), said.at(), said));
         }
-        let last = {
-            let mut kept = self.kept();
-            for said in said {
-                kept.last += 1;
-                let number = kept.last;
-                kept.said.push_back((number, said.at(), said));
-            }
-            let too_many = kept.said.len().saturating_sub(KEPT);
-            kept.said.drain(..too_many);
-            kept.last
-        };
-        self.last.send_replace(last);
-    }
-
-    fn kept(&self) -> MutexGuard<'_, History> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl History {
-    fn has_all_behind(&self, cursor: &Cursor) -> bool {
-        let first = self.said.front().map_or(self.last + 1, |(number, ..)| *number);
-        self.beginning.as_deref() == Some(cursor.beginning.as_str())
-            && cursor.number + 1 >= first
-            && cursor.number <= self.last
+        let too_many = kept.len().saturating_sub(KEPT);
+        kept.drain(..too_many);
     }
 }
 
@@ -267,50 +249,30 @@ impl Listener {
                 return Some(event);
             }
             {
-                let kept = self.broadcaster.kept();
-                if kept.beginning.as_deref() != Some(self.beginning.as_str()) {
-                    // The watch has ended: the client subscribes again.
-                    return None;
-                }
-                let oldest = kept.said.front().map_or(kept.last + 1, |(number, ..)| *number);
-                if self.heard + 1 < oldest {
-                    self.heard = kept.last;
-                    return Some(
-                        Event::default().event("reset").id(id(&self.beginning, self.heard, now())).data("{}"),
-                    );
-                }
-                let place = usize::try_from(self.heard + 1 - oldest).unwrap_or(usize::MAX);
-                if let Some((number, at, said)) = kept.said.get(place) {
-                    self.heard = *number;
-                    return Some(said.event(id(&self.beginning, *number, *at)));
+                let kept = lock(&self.watch.kept);
+                if let Some((oldest, newest)) = kept.front().zip(kept.back()).map(|(a, b)| (a.0, b.0)) {
+                    if self.heard + 1 < oldest {
+                        self.heard = newest;
+                        return Some(Event::default().event("reset").id(self.watch.id(newest)).data("{}"));
+                    }
+                    let place = usize::try_from(self.heard + 1 - oldest).unwrap_or(usize::MAX);
+                    if let Some((number, at, said)) = kept.get(place) {
+                        self.heard = *number;
+                        return Some(said.event(id(&self.watch.beginning, *number, *at)));
+                    }
                 }
             }
             tokio::select! {
-                changed = self.changed.changed() => if changed.is_err() { return None },
+                // Without a sender the watch has ended: the client subscribes again.
+                changed = self.last.changed() => if changed.is_err() { return None },
                 () = stopped(&mut self.stop) => return None,
             }
         }
     }
 }
 
-impl Drop for RunningWatch {
-    fn drop(&mut self) {
-        let mut kept = self.broadcaster.kept();
-        // Another may have begun.
-        if kept.beginning.as_ref() == Some(&self.beginning) {
-            kept.beginning = None;
-        }
-        drop(kept);
-        self.broadcaster.last.send_modify(|_| {});
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let mut kept = self.broadcaster.kept();
-        kept.listeners = kept.listeners.saturating_sub(1);
-        kept.left = Some(Instant::now());
-    }
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LiveEvent {
@@ -376,30 +338,20 @@ mod tests {
     #[tokio::test]
     async fn a_listener_is_released_when_the_watcher_ends() {
         let (_dir, handler) = place();
-        let broadcaster = Arc::new(EventBroadcaster::new(Arc::new(handler)));
-        broadcaster.kept().beginning = Some("a1".to_owned());
+        let broadcaster = EventBroadcaster::new(Arc::new(handler));
+        let (watch, own) = Watch::new();
+        *lock(&broadcaster.newest) = Some(Arc::clone(&watch));
         let (_stopper, stop) = watch::channel(false);
-        let mut listener = Listener {
-            broadcaster: Arc::clone(&broadcaster),
-            beginning: "a1".to_owned(),
-            heard: 0,
-            first: VecDeque::new(),
-            changed: broadcaster.last.subscribe(),
-            stop,
-        };
-        let looking = |beginning: &str| RunningWatch {
-            broadcaster: Arc::clone(&broadcaster),
-            beginning: beginning.to_owned(),
-        };
-        drop(looking("a0"));
-        assert!(broadcaster.kept().beginning.is_some(), "another looks out");
-        let own = looking("a1");
+        let last = watch.last.clone();
+        let mut listener = Listener { watch, heard: 0, first: VecDeque::new(), last, stop };
+        drop(Watch::new());
+        assert!(!broadcaster.mark().starts_with(CATCHING_UP), "another looks out");
         let broken = std::thread::spawn(move || {
             let _own = own;
             panic!("it breaks off");
         });
         assert!(listener.next().await.is_none());
-        assert!(broken.join().is_err() && broadcaster.kept().beginning.is_none());
+        assert!(broken.join().is_err() && broadcaster.mark().starts_with(CATCHING_UP));
     }
 
     #[test]

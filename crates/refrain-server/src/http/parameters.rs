@@ -1,7 +1,6 @@
-//! Parses request parameters against the schema that describes them, so that an error names the parameter and what is
-//! accepted.
+//! Parses the parameters of a query and of a body.
 
-use refrain_core::values::whole_numbers;
+use refrain_app::remote::parameters::{check, is};
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -42,89 +41,9 @@ pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<
 }
 
 fn taken<T: DeserializeOwned>(object: Map<String, Value>, schema: &Value) -> Result<T, String> {
-    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
-    let is_closed = schema["additionalProperties"] == Value::Bool(false);
-    for (name, value) in &object {
-        match properties.get(name) {
-            Some(property) if !fits(value, property) => {
-                return Err(format!("{name} {}: accepted: {}", shown(value), accepted(property)));
-            }
-            None if is_closed => {
-                let mut known: Vec<_> = properties.keys().map(String::as_str).collect();
-                known.sort_unstable();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(format!("{name}: there is no such parameter; accepted: {known}"));
-            }
-            Some(_) | None => {}
-        }
-    }
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if !object.contains_key(name) {
-            return Err(format!("{name} is missing; accepted: {}", accepted(&properties[name])));
-        }
-    }
+    check(&object, schema).map_err(|(name, why)| format!("{name}{why}"))?;
     // Remaining errors are about the syntax of a value: an id, a name.
     serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
-}
-
-/// Whether a property may be of this type.
-fn is(property: &Value, kind: &str) -> bool {
-    match &property["type"] {
-        Value::Array(kinds) => kinds.iter().any(|known| known == kind),
-        only => only == kind,
-    }
-}
-
-fn fits(value: &Value, property: &Value) -> bool {
-    match value {
-        Value::Null => is(property, "null"),
-        Value::Bool(_) => is(property, "boolean"),
-        Value::Number(number) if is(property, "integer") => {
-            let (least, most) = bounds(property);
-            number.as_u64().is_some_and(|number| (least..=most).contains(&number))
-        }
-        Value::Number(_) => is(property, "number"),
-        Value::String(_) => is(property, "string"),
-        Value::Array(items) => is(property, "array") && items.iter().all(|it| fits(it, &property["items"])),
-        Value::Object(_) => is(property, "object"),
-    }
-}
-
-/// Which whole numbers there may be: all are counts.
-fn bounds(property: &Value) -> (u64, u64) {
-    let most = match property["format"].as_str() {
-        Some("uint16") => u64::from(u16::MAX),
-        Some("uint32") => u64::from(u32::MAX),
-        Some(_) | None => u64::MAX,
-    };
-    (property["minimum"].as_u64().unwrap_or(0), property["maximum"].as_u64().unwrap_or(most))
-}
-
-fn accepted(property: &Value) -> String {
-    if is(property, "integer") {
-        let (least, most) = bounds(property);
-        return whole_numbers(least, most);
-    }
-    let words = [
-        ("number", "numbers"),
-        ("boolean", "true and false"),
-        ("array", "lists of texts"),
-        ("object", "objects"),
-        ("string", "texts"),
-    ];
-    words
-        .iter()
-        .find(|(kind, _)| is(property, kind))
-        .map_or("what its schema says", |(_, word)| word)
-        .to_owned()
-}
-
-/// A value as an error message quotes it; text as it was sent.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

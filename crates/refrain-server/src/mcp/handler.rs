@@ -1,6 +1,6 @@
 //! The server's description of itself, and the dispatch of requests.
 
-use refrain_core::text::cut;
+use refrain_app::remote::parameters;
 use rmcp::handler::server::tool::{IntoCallToolResult, ToolCallContext};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
@@ -10,7 +10,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, tool_handler};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Mcp, resources};
 use crate::requests::Refusal;
@@ -54,10 +54,9 @@ impl ServerHandler for Mcp {
             return unknown_tool(&request, self.tools.list_all()).into_call_tool_result();
         };
         let arguments = request.arguments.clone().unwrap_or_default();
-        let answer = self.tools.call(ToolCallContext::new(self, request, context)).await?;
-        match unread(&tool, &arguments, &answer) {
-            Some(refusal) => refusal.into_call_tool_result(),
-            None => Ok(answer),
+        match parameters::check(&arguments, &Value::Object((*tool.input_schema).clone())) {
+            Err((name, why)) => Refusal::new(format!("{}: {name}{why}", tool.name)).into_call_tool_result(),
+            Ok(()) => self.tools.call(ToolCallContext::new(self, request, context)).await,
         }
     }
 
@@ -152,48 +151,6 @@ fn unknown_tool(request: &CallToolRequestParams, known: Vec<Tool>) -> Refusal {
     }
     let known: Vec<_> = known.iter().map(|tool| tool.name.as_ref()).collect();
     Refusal::new(format!("{name}: unknown tool; accepted: {}", known.join(", ")))
-}
-
-/// What rmcp says before serde's words of parameters that it cannot read.
-const UNREAD: &str = "failed to deserialize parameters: ";
-
-/// The refusal of parameters that could not be read, which says what is accepted.
-fn unread(tool: &Tool, arguments: &Map<String, Value>, answer: &CallToolResponse) -> Option<Refusal> {
-    let CallToolResponse::Complete(result) = answer else { return None };
-    let text = &result.content.first()?.as_text()?.text;
-    let why = text.strip_prefix(UNREAD).filter(|_| result.is_error == Some(true))?;
-    let properties = tool.input_schema.get("properties").and_then(Value::as_object)?;
-    let misfit = arguments.iter().find_map(|(name, value)| misfit(name, value, properties.get(name)?));
-    let refusal = misfit.unwrap_or_else(|| {
-        let known = why.split_once(", expected one of").map_or(why, |(known, _)| known).replace('`', "");
-        let accepted: Vec<_> = properties.keys().map(String::as_str).collect();
-        format!("{known}; accepted: {}", accepted.join(", "))
-    });
-    Some(Refusal::new(format!("{}: {refusal}", tool.name)))
-}
-
-/// How a value differs from the type and the least value in the schema of its parameter.
-fn misfit(name: &str, value: &Value, schema: &Value) -> Option<String> {
-    let types: Vec<&str> = match schema.get("type")? {
-        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
-        one => one.as_str().into_iter().collect(),
-    };
-    let of_value = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let shown = cut(&value.to_string(), 60).into_owned();
-    if !types.iter().any(|it| *it == of_value || (*it == "number" && of_value == "integer")) {
-        let accepted: Vec<_> = types.into_iter().filter(|it| *it != "null").collect();
-        return Some(format!("{name}: {shown} is of type {of_value}; accepted: {}", accepted.join(", ")));
-    }
-    let least = schema.get("minimum")?.as_i64()?;
-    (value.as_i64()? < least).then(|| format!("{name}: {shown} is too small; accepted: {least} or more"))
 }
 
 fn failed(refusal: Refusal) -> ErrorData {

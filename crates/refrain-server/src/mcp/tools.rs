@@ -56,7 +56,6 @@ impl Mcp {
         Parameters(asked): Parameters<WithWait>,
         context: RequestContext<RoleServer>,
     ) -> Result<Json<Status>, Refusal> {
-        asked.check()?;
         let which = asked.which();
         if asked.wait_seconds > 0 {
             self.wait(which.clone(), Duration::from_secs(asked.wait_seconds.into()), context).await?;

@@ -108,7 +108,7 @@ impl RequestHandler {
             if wanted.is_empty() && matching <= first {
                 continue;
             }
-            let goal = service.goal_of(&brief).map(|goal| short(&goal)).unwrap_or_default();
+            let goal = service.goal(&brief.id).map(|goal| short(&goal)).unwrap_or_default();
             let text = format!("{} {} {goal} {}", brief.id, brief.project, brief.reason);
             if !wanted.is_empty() && !text.to_lowercase().contains(&wanted) {
                 matching -= 1;

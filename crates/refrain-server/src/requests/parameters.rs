@@ -1,11 +1,8 @@
 //! The requests that callers may send about existing loops, each named by its id (seed 003).
 
 use refrain_core::MAX_STEERING;
-use refrain_core::values::whole_numbers;
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-use super::Refusal;
 
 /// The longest wait before an answer, in seconds.
 const MOST_WAIT: u32 = 600;
@@ -36,16 +33,6 @@ pub(crate) struct WithWait {
 }
 
 impl WithWait {
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
-        match self.wait_seconds {
-            seconds if seconds > MOST_WAIT => {
-                let accepted = format!("accepted: {}", whole_numbers(0, MOST_WAIT.into()));
-                Err(Refusal::new(format!("wait_seconds {seconds}: {accepted}")))
-            }
-            _ => Ok(()),
-        }
-    }
-
     pub(crate) fn which(&self) -> LoopParams {
         LoopParams { loop_id: self.loop_id.clone(), workspace: self.workspace.clone() }
     }

@@ -29,6 +29,8 @@ pub struct Facts {
     pub tag: Option<String>,
     /// The tasks of a plan that need you.
     pub blocked: Vec<BlockedFact>,
+    /// The tasks of a plan that are worked on.
+    pub current: Vec<CurrentFact>,
     pub tasks_done: usize,
     pub tasks_total: usize,
 }
@@ -62,6 +64,12 @@ pub struct BlockedFact {
     pub title: String,
     pub reason: String,
     pub question: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct CurrentFact {
+    /// What its agent said last.
+    pub preview: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -1,6 +1,5 @@
 //! The catalog as a file: opening it, putting it aside if it is of no use, and doing without it.
 
-use std::cell::RefCell;
 use std::fs;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -8,10 +7,9 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_files::IfThere;
 use rusqlite::Connection;
-use rustix::fs::stat;
 
 use super::fold::Row;
-use super::known::{KnownJournals, ListCache, OpenFile};
+use super::known::KnownJournals;
 use super::stamp::Stamp;
 use super::{CatalogError, LoopFolder, rows};
 use crate::access::signing::Signing;
@@ -94,46 +92,28 @@ pub struct Catalog {
     pub(super) db: Connection,
     /// Where it is to be, and how long to wait for others, while there is none.
     unmade: Option<(Utf8PathBuf, Duration)>,
-    /// The file that was opened, and its version then.
-    opened: Option<((u64, u64), i64)>,
     /// What this process knows of loops; none if it lists once.
-    pub(super) known: Option<ListCache>,
+    pub(super) known: Option<KnownJournals>,
 }
 
 /// Does `work` on the user's catalog; on one in memory where that one cannot be used.
 /// Errors: [`CatalogError`]: `work`'s own, or that there is no memory.
 pub fn with<T>(
     data_home: &Utf8Path,
-    mut work: impl FnMut(&mut Catalog) -> Result<T, CatalogError>,
+    work: impl FnMut(&mut Catalog) -> Result<T, CatalogError>,
 ) -> Result<T, CatalogError> {
-    done(data_home, || Catalog::open(data_home, READER_WAITS, None), &mut work, |_| {})
+    with_known(data_home, None, work)
 }
 
 /// The same, for a process that lists the same loops again and again: with what it knows of them, which it knows more of
 /// then.
 pub fn with_known<T>(
     data_home: &Utf8Path,
-    known: &KnownJournals,
+    known: Option<&KnownJournals>,
     mut work: impl FnMut(&mut Catalog) -> Result<T, CatalogError>,
 ) -> Result<T, CatalogError> {
-    let known = RefCell::new(known.lock());
-    // After an error nothing is known.
-    let open = || Catalog::open(data_home, READER_WAITS, Some(std::mem::take(&mut **known.borrow_mut())));
-    done(data_home, open, &mut work, |catalog| **known.borrow_mut() = catalog.remember())
-}
-
-fn done<T>(
-    data_home: &Utf8Path,
-    open: impl Fn() -> Result<Catalog, CatalogError>,
-    work: &mut impl FnMut(&mut Catalog) -> Result<T, CatalogError>,
-    keep: impl Fn(Catalog),
-) -> Result<T, CatalogError> {
-    let mut attempt = || {
-        let mut catalog = open()?;
-        let done = work(&mut catalog)?;
-        keep(catalog);
-        Ok(done)
-    };
+    let mut attempt =
+        || work(&mut Catalog { known: known.cloned(), ..Catalog::open(data_home, READER_WAITS)? });
     let done = match attempt() {
         Err(CatalogError::Unfit(_)) => {
             put_aside(data_home);
@@ -156,69 +136,21 @@ pub fn note(data_home: &Utf8Path, dir: &LoopDir, signing: &Signing) -> Result<()
     let Ok(snapshot) = journal::read_signed(dir, signing) else { return Ok(()) };
     let Some(row) = Row::new(name.to_owned(), stamp, &snapshot.state)? else { return Ok(()) };
     let project = Project::find(&snapshot.state.spec.project)?;
-    let mut catalog = Catalog::open(data_home, RUNNER_WAITS, None)?;
+    let mut catalog = Catalog::open(data_home, RUNNER_WAITS)?;
     rows::write(catalog.writable()?, (&project, LoopFolder::Loops), &[row], &[])
 }
 
 impl Catalog {
-    fn open(
-        data_home: &Utf8Path,
-        patience: Duration,
-        known: Option<ListCache>,
-    ) -> Result<Self, CatalogError> {
+    fn open(data_home: &Utf8Path, patience: Duration) -> Result<Self, CatalogError> {
         let path = path(data_home);
-        let place = stat(path.as_str()).ok().map(|stat| (stat.st_dev, stat.st_ino));
-        let Some(mut known) = known else {
-            let Some(_) = place else { return Self::unmade(path, patience, None) };
-            let db = connect(Connection::open(&path)?, patience)?;
-            return Ok(Self { db, unmade: None, opened: None, known: None });
-        };
-        let open = known.file.take().filter(|open| Some(open.place) == place);
-        let before = open.as_ref().map(|open| open.version);
-        let db = match (open, place) {
-            (Some(open), _) => open.db,
-            (None, Some(_)) => connect(Connection::open(&path)?, patience)?,
-            (None, None) => {
-                known.forget_rows();
-                return Self::unmade(path, patience, Some(known));
-            }
-        };
-        // Taken before anything is read: what is written in between makes the next look read all again.
-        let version = db.pragma_query_value(None, "data_version", |row| row.get(0))?;
-        if before != Some(version) {
-            known.forget_rows();
+        if !path.exists() {
+            return Ok(Self { unmade: Some((path, patience)), ..Self::in_memory()? });
         }
-        let opened = place.map(|place| (place, version));
-        Ok(Self { db, unmade: None, opened, known: Some(known) })
-    }
-
-    fn unmade(path: Utf8PathBuf, patience: Duration, known: Option<ListCache>) -> Result<Self, CatalogError> {
-        Ok(Self { unmade: Some((path, patience)), known, ..Self::in_memory()? })
+        Ok(Self { db: connect(Connection::open(&path)?, patience)?, unmade: None, known: None })
     }
 
     fn in_memory() -> Result<Self, CatalogError> {
-        let db = connect(Connection::open_in_memory()?, READER_WAITS)?;
-        Ok(Self { db, unmade: None, opened: None, known: None })
-    }
-
-    /// What is known from now on, with the open file.
-    fn remember(mut self) -> ListCache {
-        let mut known = self.known.take().unwrap_or_default();
-        if let Some((place, version)) = self.opened
-            && (self.db.is_autocommit() || self.db.execute_batch("COMMIT").is_ok())
-        {
-            known.file = Some(OpenFile { db: self.db, place, version });
-        }
-        known
-    }
-
-    /// Reads all that follows at one moment, until something is written: so that not each query takes the locks.
-    /// Errors: [`CatalogError`] if another process holds the file for too long.
-    pub fn read_at_once(&mut self) -> Result<(), CatalogError> {
-        if self.db.is_autocommit() {
-            self.db.execute_batch("BEGIN")?;
-        }
-        Ok(())
+        Ok(Self { db: connect(Connection::open_in_memory()?, READER_WAITS)?, unmade: None, known: None })
     }
 
     /// The catalog's file, made if there is none.
@@ -229,9 +161,6 @@ impl Catalog {
                 CatalogError::Unreachable(rusqlite::Error::SqliteFailure(code, None))
             })?;
             self.db = connect(Connection::open(&path)?, patience)?;
-        }
-        if !self.db.is_autocommit() {
-            self.db.execute_batch("COMMIT")?;
         }
         Ok(&mut self.db)
     }

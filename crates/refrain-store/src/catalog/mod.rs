@@ -2,7 +2,7 @@
 //!
 //! It is derived from the journals and may be deleted at any time. Each reader brings it up to date first: each
 //! journal's [`Stamp`](stamp::Stamp) is compared with the one of its row, and only what changed is read again. The
-//! journal of a running loop is always read, as its view depends on which processes live. A server remembers both
+//! journal of a running loop is always read, as its view depends on which processes live; a server remembers its state
 //! ([`KnownJournals`]).
 //!
 //! A catalog that is damaged or of a newer version is put aside and built anew; if it cannot be written, or another
@@ -21,7 +21,7 @@ mod tests;
 mod update;
 mod usage;
 
-pub use facts::{ApprovalFact, BlockedFact, Caps, Facts, GateFact, TotalUsage};
+pub use facts::{ApprovalFact, BlockedFact, Caps, CurrentFact, Facts, GateFact, TotalUsage};
 pub use file::{Catalog, aside, note, with, with_known};
 pub use fold::Brief;
 pub use known::KnownJournals;

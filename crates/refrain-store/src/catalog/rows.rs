@@ -1,12 +1,11 @@
 //! Rows in and out: all SQL of one project's loops.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use refrain_core::LoopId;
 use refrain_core::event::End;
-use refrain_core::view::{Kind, StatusWord};
+use refrain_core::view::Kind;
 use rusqlite::{Connection, OptionalExtension, Row as Columns, TransactionBehavior, params};
 
 use super::fold::{Brief, Row, Spending};
@@ -32,7 +31,7 @@ pub(super) fn each(
     (project, shelf): (&Project, LoopFolder),
     detail: Detail,
     mut wanted: impl FnMut(&str, Stamp) -> bool,
-    mut take: impl FnMut(&str, Stamp, Brief),
+    mut take: impl FnMut(Brief),
 ) -> Result<(), CatalogError> {
     let (object, join) = match detail {
         Detail::Line => ("NULL", ""),
@@ -45,12 +44,12 @@ pub(super) fn each(
          WHERE project = (SELECT id FROM projects WHERE data = ?1) AND archived = ?2"
     ))?;
     let mut columns = query.query(params![project.data.as_str(), shelf.is_archive()])?;
-    let (root, mut ends) = (Arc::from(project.root.as_str()), Ends::default());
+    let root = Arc::from(project.root.as_str());
     while let Some(row) = columns.next()? {
         let stamp = Stamp { length: row.get(1)?, modified: row.get(2)?, inode: row.get(3)? };
         let folder = row.get_ref(0)?.as_str().map_err(unfit)?;
         if wanted(folder, stamp) {
-            take(folder, stamp, Brief { stamp: Some(stamp), ..brief(row, &root, &mut ends)? });
+            take(Brief { stamp: Some(stamp), ..brief(row, &root)? });
         }
     }
     Ok(())
@@ -70,28 +69,13 @@ pub(super) fn object(
     Ok(query.query_row(place, |row| row.get(0)).optional()?)
 }
 
-/// How the loops of a list stopped: of thousands most share a few ways, each of which is parsed once.
-#[derive(Default)]
-struct Ends(HashMap<String, StatusWord>);
-
-impl Ends {
-    fn read(&mut self, text: &str) -> Result<StatusWord, CatalogError> {
-        if let Some(word) = self.0.get(text) {
-            return Ok(*word);
-        }
-        let word = serde_json::from_str::<End>(text)?.into();
-        self.0.insert(text.to_owned(), word);
-        Ok(word)
-    }
-}
-
-fn brief(row: &Columns<'_>, root: &Arc<str>, ends: &mut Ends) -> Result<Brief, CatalogError> {
+fn brief(row: &Columns<'_>, root: &Arc<str>) -> Result<Brief, CatalogError> {
     let plan = row.get::<_, Option<String>>(11)?.map(|plan| plan.parse().map_err(unfit)).transpose()?;
     Ok(Brief {
         kind: if plan.is_some() { Kind::Task } else { Kind::Process },
         plan,
         id: row.get_ref(5)?.as_str().map_err(unfit)?.parse().map_err(unfit)?,
-        status: ends.read(row.get_ref(4)?.as_str().map_err(unfit)?)?,
+        status: serde_json::from_str::<End>(row.get_ref(4)?.as_str().map_err(unfit)?)?.into(),
         verified: row.get(12)?,
         iteration: row.get(6)?,
         max_iterations: row.get(7)?,

@@ -188,7 +188,7 @@ fn an_open_loop_that_a_server_knows_is_read_again_once_anything_it_follows_from_
     let place = place();
     let (dir, known) = (make(&place.project, "a", None), KnownJournals::default());
     let look = || {
-        let found = with_known(&place.home, &known, |catalog| {
+        let found = with_known(&place.home, Some(&known), |catalog| {
             catalog.update(&place.project, LoopFolder::Loops, Detail::Line, &signing(&place))
         });
         match found.unwrap().pop() {
@@ -231,8 +231,7 @@ fn what_a_server_knows_of_stopped_loops_is_never_older_than_their_journals_and_n
  {
     let (place, known) = (place(), KnownJournals::default());
     let look = || {
-        let mut found = with_known(&place.home, &known, |catalog| {
-            catalog.read_at_once()?;
+        let mut found = with_known(&place.home, Some(&known), |catalog| {
             let on = |shelf, catalog: &mut Catalog| {
                 catalog.update(&place.project, shelf, Detail::Line, &signing(&place))
             };

@@ -1,6 +1,6 @@
 //! Brings one project's rows up to date: its journals are compared with the rows.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use refrain_files::IfThere;
 use rustix::fs::{Dir, DirEntry, FileType};
 
 use super::fold::{Brief, Row};
-use super::known::{Basis, Folder, Judged, KnownLoop};
+use super::known::{Basis, Judged, KnownJournals};
 use super::selection::{Detail, LoopFolder};
 use super::stamp::Stamp;
 use super::{Catalog, CatalogError, rows};
@@ -51,97 +51,58 @@ impl Catalog {
         let mut there = stamps(&folder)?;
         let mut found = Vec::with_capacity(there.len());
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
-        // Objects are too long to be remembered.
-        let mut knowing = self.known.take_if(|_| detail == Detail::Line);
-        let Folder { loops: mut now, mut has_rows } =
-            knowing.as_mut().map(|known| known.take(&folder)).unwrap_or_default();
-        let (judged, mut without_row) = (Judged::by(signing), HashSet::new());
-        // In its place: what lives long would else lie among what each list allocates and gives back.
-        now.retain(|name, known| {
-            let stamp = there.get(name).copied().flatten();
-            match known {
-                KnownLoop::Stopped(was, brief) if stamp == Some(*was) => {
-                    there.remove(name);
-                    found.push(CatalogEntry::Stopped(Box::new(brief.clone())));
-                    return true;
-                }
-                KnownLoop::Stopped(..) => has_rows = false,
-                KnownLoop::Unreadable => drop(without_row.insert(name.clone())),
-                KnownLoop::Open(was, state) => {
-                    let dir = LoopDir(folder.join(name));
-                    if stamp.is_some_and(|stamp| *was == Basis::of(&dir, stamp, signing, &judged)) {
-                        there.remove(name);
-                        let (state, stamp) = (Arc::clone(state), was.journal);
-                        found.push(CatalogEntry::Open { dir, state, stamp });
-                        return true;
-                    }
-                    without_row.insert(name.clone());
-                }
-            }
-            false
-        });
         let place = (project, shelf);
-        if !has_rows || there.keys().any(|name| !without_row.contains(name)) {
-            let is_current = |name: &str, stamp| {
-                if there.get(name) == Some(&Some(stamp)) {
-                    return there.remove(name).is_some();
-                }
-                if !now.contains_key(name) {
-                    gone.push(name.to_owned());
-                }
-                false
-            };
-            let mut rows = Vec::new();
-            rows::each(&self.db, place, detail, is_current, |name, stamp, brief| {
-                rows.extend(knowing.is_some().then(|| (name.to_owned(), stamp, brief.clone())));
-                found.push(CatalogEntry::Stopped(Box::new(brief)));
-            })?;
-            now.extend(rows.into_iter().map(|(name, stamp, brief)| (name, KnownLoop::Stopped(stamp, brief))));
-            knowing.iter_mut().for_each(|known| known.forget_cost(project));
-        }
+        let is_current = |name: &str, stamp| {
+            if there.get(name) == Some(&Some(stamp)) {
+                return there.remove(name).is_some();
+            }
+            gone.push(name.to_owned());
+            false
+        };
+        rows::each(&self.db, place, detail, is_current, |brief| {
+            found.push(CatalogEntry::Stopped(Box::new(brief)));
+        })?;
+        let mut known = self.known.as_ref().map(KnownJournals::lock);
+        let mut before = known.as_mut().and_then(|known| known.remove(&folder)).unwrap_or_default();
+        let (judged, mut now) = (Judged::by(signing), HashMap::new());
         for (name, stamp) in there {
             if shelf == LoopFolder::Loops && name.parse::<LoopId>().is_err() {
-                now.insert(name, KnownLoop::Unreadable);
                 continue;
             }
             let dir = LoopDir(folder.join(&name));
             let basis = stamp.map(|stamp| Basis::of(&dir, stamp, signing, &judged));
-            match journal::read_signed(&dir, signing) {
-                Ok(snapshot) => {
-                    // Its journal was written back in between: the next look finds it.
-                    let Some(basis) = basis else { continue };
-                    let stamp = basis.journal;
-                    match Row::new(name.clone(), stamp, &snapshot.state)? {
-                        Some(row) => {
-                            found.push(CatalogEntry::Stopped(Box::new(row.brief.clone())));
-                            let brief = Brief { object: None, ..row.brief.clone() };
-                            now.insert(name, KnownLoop::Stopped(stamp, brief));
-                            changed.push(row);
-                        }
-                        None => {
-                            let state = Arc::new(snapshot.state);
-                            found.push(CatalogEntry::Open { dir, state: Arc::clone(&state), stamp });
-                            now.insert(name, KnownLoop::Open(basis, state));
-                        }
-                    }
-                }
+            let was = before.remove(&name).filter(|(was, _)| Some(was) == basis.as_ref());
+            let state = match was.map_or_else(
+                || journal::read_signed(&dir, signing).map(|it| Arc::new(it.state)),
+                |(_, state)| Ok(state),
+            ) {
+                Ok(state) => state,
                 // It has no first line yet, or was just moved away: there is no loop.
-                Err(JournalError::Missing(_)) => drop(now.insert(name, KnownLoop::Unreadable)),
+                Err(JournalError::Missing(_)) => continue,
                 Err(error) => {
-                    now.insert(name.clone(), KnownLoop::Unreadable);
                     found.push(CatalogEntry::Damaged { name, error });
+                    continue;
+                }
+            };
+            // Its journal was written back in between: the next look finds it.
+            let Some(basis) = basis else { continue };
+            let stamp = basis.journal;
+            match Row::new(name.clone(), stamp, &state)? {
+                Some(row) => {
+                    found.push(CatalogEntry::Stopped(Box::new(row.brief.clone())));
+                    changed.push(row);
+                }
+                None => {
+                    now.insert(name, (basis, Arc::clone(&state)));
+                    found.push(CatalogEntry::Open { dir, state, stamp });
                 }
             }
         }
+        drop(known.map(|mut known| known.insert(folder, now)));
         if !changed.is_empty() || !gone.is_empty() {
             // In the order in which they are looked up: rows that lie beside each other are read faster.
             changed.sort_unstable_by(|a: &Row, b: &Row| a.folder.cmp(&b.folder));
             rows::write(self.writable()?, place, &changed, &gone)?;
-            knowing.iter_mut().for_each(|known| known.forget_cost(project));
-        }
-        if let Some(mut known) = knowing {
-            known.put(folder, Folder { loops: now, has_rows: true });
-            self.known = Some(known);
         }
         Ok(found)
     }

@@ -66,18 +66,12 @@ impl Catalog {
 
     /// What the attempts of [`add_up`](Self::add_up) cost, and whether it was more; none if nothing is known.
     pub fn cost<'a>(
-        &mut self,
+        &self,
         project: &Project,
         found: impl IntoIterator<Item = &'a CatalogEntry>,
         since: Timestamp,
     ) -> Result<Option<(Usd, bool)>, CatalogError> {
-        let stopped = match self.known.as_ref().and_then(|known| known.cost(project, since)) {
-            Some(known) => known,
-            None => self.stopped_cost(project, since)?,
-        };
-        if let Some(known) = &mut self.known {
-            known.put_cost(project, since, stopped);
-        }
+        let stopped = self.stopped_cost(project, since)?;
         let open = found.into_iter().filter_map(|found| match found {
             CatalogEntry::Open { state, .. } => Some(state),
             CatalogEntry::Stopped(_) | CatalogEntry::Damaged { .. } => None,

@@ -7,7 +7,7 @@ fn listed() -> Model {
     drawn(&mut model, 160, 40);
     let entries = [glimpse("job", StatusWord::Running, 3), glimpse("done", StatusWord::Completed, 7)];
     let entries = entries.map(|glimpse| Entry::Seen(Box::new(glimpse)));
-    let effects = update(&mut model, Message::News(LiveListChange::All(entries.into())));
+    let effects = update(&mut model, Message::News(entries.into()));
     assert_eq!(effects, [Effect::Preview(Some((key("job"), false)))]);
     model
 }

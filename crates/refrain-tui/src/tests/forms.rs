@@ -106,7 +106,7 @@ fn in_the_order_of_projects_each_is_named_once() {
     let mut other = glimpse("zebra", StatusWord::Running, 1);
     other.brief.project = "/home/you/zoo".into();
     let entries = entries().into_iter().chain([Entry::Seen(Box::new(other))]);
-    update(&mut model, Message::News(LiveListChange::All(entries.collect())));
+    update(&mut model, Message::News(entries.collect()));
     model.list.order = Order::Project;
     model.list.sort();
     let shown = screen(&mut model, 100, 24);

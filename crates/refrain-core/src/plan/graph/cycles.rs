@@ -5,7 +5,6 @@ use std::collections::{HashMap, VecDeque};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::DiGraph;
 
-use crate::plan::graph::edges::Edges;
 use crate::plan::{Problem, Task};
 
 /// Removes the parent of the first task of each ring of parents, and reports the ring.
@@ -36,7 +35,7 @@ pub(crate) fn cut_parents(tasks: &[Task], parents: &mut [Option<usize>], problem
 
 /// One cycle, the shortest from its first task on, for each set of tasks that wait for each other. `order` has the
 /// other nodes.
-pub(crate) fn find(tasks: &[Task], needs: &Edges, order: &[usize]) -> Vec<Problem> {
+pub(crate) fn find(tasks: &[Task], needs: &[Vec<usize>], order: &[usize]) -> Vec<Problem> {
     if order.len() == needs.len() {
         return Vec::new();
     }
@@ -46,7 +45,7 @@ pub(crate) fn find(tasks: &[Task], needs: &Edges, order: &[usize]) -> Vec<Proble
     let left: Vec<usize> = (0..needs.len()).filter(|node| !is_ordered[*node]).collect();
     let nodes: HashMap<usize, _> = left.iter().map(|node| (*node, graph.add_node(*node))).collect();
     for node in &left {
-        for to in needs.of(*node).iter().filter_map(|to| nodes.get(to)) {
+        for to in needs[*node].iter().filter_map(|to| nodes.get(to)) {
             graph.add_edge(nodes[node], *to, ());
         }
     }
@@ -68,12 +67,12 @@ pub(crate) fn find(tasks: &[Task], needs: &Edges, order: &[usize]) -> Vec<Proble
 }
 
 /// The shortest way from the first node of a set back to itself, within the set; that node is at both ends.
-fn shortest(set: &[usize], needs: &Edges) -> Option<Vec<usize>> {
+fn shortest(set: &[usize], needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     let start = *set.iter().min()?;
     let mut from: HashMap<usize, Option<usize>> = set.iter().map(|node| (*node, None)).collect();
     let mut next = VecDeque::from([start]);
     while let Some(node) = next.pop_front() {
-        for &to in needs.of(node) {
+        for &to in &needs[node] {
             if to == start {
                 let mut path: Vec<_> = std::iter::successors(Some(node), |at| from[at]).collect();
                 path.reverse();

@@ -2,12 +2,24 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::plan::graph::edges::Edges;
 use crate::plan::{Problem, Task, TaskId};
 use crate::text::nearest;
 
 /// For how many unknown names the nearest known one is suggested: comparing each with all would not be linear.
 const GUESSED: usize = 20;
+
+/// For each node the nodes that its edges lead to, ascending, each once.
+pub(crate) type Edges = Vec<Vec<usize>>;
+
+pub(crate) fn edges(nodes: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> Edges {
+    let mut edges = vec![Vec::new(); nodes];
+    pairs.into_iter().for_each(|(from, to)| edges[from].push(to));
+    for to in &mut edges {
+        to.sort_unstable();
+        to.dedup();
+    }
+    edges
+}
 
 pub(crate) fn index(tasks: &[Task], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
     let mut index = HashMap::with_capacity(tasks.len());
@@ -82,7 +94,7 @@ pub(crate) fn needs(
             }
         }
     }
-    Edges::new(2 * count, pairs)
+    edges(2 * count, pairs)
 }
 
 fn is_part_of(part: usize, whole: usize, parents: &[Option<usize>]) -> bool {

@@ -37,17 +37,18 @@ fn compare(old: &str, new: &str) -> Option<(Parts, Parts)> {
     if before.len() > MOST_WORDS || after.len() > MOST_WORDS {
         return None;
     }
-    let (same_before, same_after) = common(&before, &after);
-    let text = |word: &&str| !word.trim().is_empty();
-    let shared: usize = before
-        .iter()
-        .zip(&same_before)
-        .filter(|(word, same)| **same && text(word))
-        .map(|(it, _)| it.len())
-        .sum();
+    let (mut old_parts, mut new_parts, mut shared) = (Parts::new(), Parts::new(), 0);
+    for operation in capture_diff_slices(Algorithm::Myers, &before, &after) {
+        let (removed, added) = (&before[operation.old_range()], &after[operation.new_range()]);
+        let differs = operation.tag() != DiffTag::Equal;
+        for (parts, words) in [(&mut old_parts, removed), (&mut new_parts, added)] {
+            parts.extend((!words.is_empty()).then(|| (differs, words.concat())));
+        }
+        let same = removed.iter().filter(|word| !differs && !word.trim().is_empty());
+        shared += same.map(|word| word.len()).sum::<usize>();
+    }
     let longest = old.trim().len().max(new.trim().len());
-    (shared * 3 >= longest && shared > 0)
-        .then(|| (joined(&before, &same_before), joined(&after, &same_after)))
+    (shared * 3 >= longest && shared > 0).then_some((old_parts, new_parts))
 }
 
 /// Runs of letters and digits, runs of spaces, and each other character by itself.
@@ -68,29 +69,6 @@ fn words(line: &str) -> Vec<&str> {
     }
     words.extend(Some(&line[start..]).filter(|rest| !rest.is_empty()));
     words
-}
-
-/// Which words of either line are in their longest common subsequence.
-fn common(before: &[&str], after: &[&str]) -> (Vec<bool>, Vec<bool>) {
-    let (mut same_before, mut same_after) = (vec![false; before.len()], vec![false; after.len()]);
-    for operation in capture_diff_slices(Algorithm::Myers, before, after) {
-        if operation.tag() == DiffTag::Equal {
-            same_before[operation.old_range()].fill(true);
-            same_after[operation.new_range()].fill(true);
-        }
-    }
-    (same_before, same_after)
-}
-
-fn joined(words: &[&str], same: &[bool]) -> Parts {
-    let mut parts: Parts = Vec::new();
-    for (word, same) in words.iter().zip(same) {
-        match parts.last_mut() {
-            Some((differs, text)) if *differs != *same => text.push_str(word),
-            _ => parts.push((!same, (*word).to_owned())),
-        }
-    }
-    parts
 }
 
 #[cfg(test)]
