@@ -307,10 +307,11 @@
     } catch { /* The pages and actions are there. */ }
   }
 
-  // A click on the number of a changed line opens the comment on it.
+  // A click on a changed line opens the comment on it.
   document.addEventListener("click", ({ target }) => {
-    const number = target.closest?.(".diff td.n"), row = number?.parentElement, box = number?.closest(".file").querySelector(".comment");
-    if (!box) return;
+    const row = target.closest?.(".diff tr"), box = row?.closest(".file").querySelector(".comment");
+    // To select a text is no comment.
+    if (!box || row.contains(box) || String(getSelection())) return;
     const line = row.cells[1].textContent || row.cells[0].textContent;
     if (!line) return;
     const place = document.createElement("tr"), cell = place.insertCell();

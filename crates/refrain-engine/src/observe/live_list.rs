@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use refrain_core::r#loop::LoopState;
+use refrain_core::text::clip;
 use refrain_core::view::Kind;
 use refrain_core::{LoopId, Record};
 use refrain_store::catalog::{Brief, Detail, Facts};
@@ -20,6 +21,8 @@ use crate::{EngineError, Service};
 
 /// How often it is checked that the runners of driven loops still live.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
+/// The longest goal of a row, in bytes.
+const LONGEST_GOAL: usize = 200;
 
 /// A loop or a plan in the live list.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +32,8 @@ pub struct ListRow {
     pub facts: Facts,
     /// The last line that its agent said; none if that was not looked at.
     pub said: Option<String>,
+    /// The first line of its goal, cut; empty if it is unknown.
+    pub goal: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -47,9 +52,9 @@ pub enum LiveListChange {
 
 impl ListRow {
     /// Of a row that has its object; none if that cannot be parsed.
-    fn of(brief: Brief, said: Option<String>) -> Option<Self> {
+    fn of(brief: Brief, said: Option<String>, goal: Arc<str>) -> Option<Self> {
         let facts = brief.facts()?;
-        Some(Self { brief: Brief { object: None, iterations: Vec::new(), ..brief }, facts, said })
+        Some(Self { brief: Brief { object: None, iterations: Vec::new(), ..brief }, facts, said, goal })
     }
 }
 
@@ -77,6 +82,7 @@ struct WatchedLoop {
     id: LoopId,
     dir: LoopDir,
     of: Of,
+    goal: Arc<str>,
     /// It has not stopped, as far as is known.
     is_driven: bool,
     seen: Option<ListRow>,
@@ -188,14 +194,15 @@ impl LiveList {
                 }
                 ListEntry::Loop(brief) => brief,
             };
-            let mut seen = None;
+            let (mut seen, mut goal) = (None, Arc::default());
             if let Some(service) = services.get(&*brief.project) {
                 let mut watched = WatchedLoop::new(service, &brief);
+                goal = Arc::clone(&watched.goal);
                 // A driven loop's own row is newer than the list's; a stopped one's row is in the list.
                 seen = if watched.is_driven { watched.glimpse() } else { None };
                 known.insert(watched.dir.0.clone(), EntryOwner::Listed(Box::new(watched)));
             }
-            let seen = seen.or_else(|| ListRow::of(*brief, None));
+            let seen = seen.or_else(|| ListRow::of(*brief, None, goal));
             entries.extend(seen.map(|seen| Entry::Seen(Box::new(seen))));
         }
         self.known = known;
@@ -214,8 +221,11 @@ impl WatchedLoop {
                 (dir, Of::Loop(tail, None))
             }
         };
+        let goal = service.goal_of(brief).unwrap_or_default();
+        let first = goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let goal = clip(first, LONGEST_GOAL).into();
         let is_driven = !brief.has_stopped();
-        Self { service: Arc::clone(service), id: brief.id.clone(), dir, of, is_driven, seen: None }
+        Self { service: Arc::clone(service), id: brief.id.clone(), dir, of, goal, is_driven, seen: None }
     }
 
     fn other(&mut self) -> Option<ListRow> {
@@ -230,7 +240,7 @@ impl WatchedLoop {
             Of::Plan => {
                 let status = self.service.plan_status(&self.id).ok()?;
                 let said = status.current.iter().rev().find_map(|task| task.preview.clone());
-                ListRow::of(status.try_into().ok()?, said)
+                ListRow::of(status.try_into().ok()?, said, Arc::clone(&self.goal))
             }
             Of::Loop(tail, state) => {
                 let records: Vec<Record> = tail.next(u64::MAX).ok()?;
@@ -246,7 +256,7 @@ impl WatchedLoop {
                 let iterations = status.iterations.iter().flatten().rev();
                 let said = iterations.filter_map(|it| it.said()).find(|said| !said.is_empty());
                 let said = said.map(str::to_owned);
-                ListRow::of(status.try_into().ok()?, said)
+                ListRow::of(status.try_into().ok()?, said, Arc::clone(&self.goal))
             }
         }?;
         self.is_driven = !seen.brief.has_stopped();

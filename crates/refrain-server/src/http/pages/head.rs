@@ -8,7 +8,7 @@ use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{ApprovalWord, Group, Status, StatusWord, WaitsFor, progress};
 use refrain_engine::ChangeSize;
 
-use super::figures::{Meter, Moment, utc};
+use super::figures::{Meter, Moment, clock};
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip, agent_name, sentence};
 use crate::requests::WorkPlace;
 
@@ -123,7 +123,7 @@ impl Head {
         }
         facts.extend(status.mode.clone().map(|mode| ("Mode", mode)));
         if let Some(wait) = &status.wait {
-            facts.push(("Waits until", utc(wait.until)));
+            facts.push(("Waits until", clock(wait.until)));
         }
         let usage = &status.usage;
         let cap = status.limits.max_cost.map(f64::from);
