@@ -277,12 +277,14 @@
       shown = all.filter((it) => words.every((word) => `${it.name} ${it.more ?? ""} ${it.kind}`.toLowerCase().includes(word))).slice(0, 40);
       if (wanted) shown.push({ name: `Search everything for “${wanted}”`, kind: "search", act: go(`/search?text=${encodeURIComponent(wanted)}`) });
       list.replaceChildren(...shown.map((it, n) => {
-        const item = document.createElement("li"), kind = document.createElement("span");
+        const item = document.createElement("li"), kind = document.createElement("span"), more = document.createElement("span");
+        more.className = "goal";
+        more.textContent = it.more ?? "";
         item.id = `palette-${n}`;
         item.setAttribute("role", "option");
         kind.className = "chip";
         kind.textContent = it.kind;
-        item.append(it.name, kind);
+        item.append(it.name, more, kind);
         item.addEventListener("click", () => { dialog.close(); it.act(); });
         return item;
       }));
@@ -301,7 +303,7 @@
     dialog.showModal();
     try {
       const answer = await fetch("/api/v1/loops?limit=500");
-      const loops = (await answer.json()).loops.map((it) => ({ name: it.loop.id, more: it.loop.reason, kind: it.loop.status, act: go(`/p/${it.project}/${it.loop.id}`) }));
+      const loops = (await answer.json()).loops.map((it) => ({ name: it.loop.id, more: `${it.loop.project.split("/").pop()} · ${it.loop.reason}`, kind: it.loop.status, act: go(`/p/${it.project}/${it.loop.id}`) }));
       all = all.concat(loops);
       if (dialog.open) draw();
     } catch { /* The pages and actions are there. */ }

@@ -205,7 +205,6 @@ fn line(
         None => String::new(),
     };
     let mark = if is_critical { "▸" } else { " " };
-    let wave = task.wave.map(|wave| wave.to_string()).unwrap_or_default();
     let wide = if columns >= 60 { 19 } else { 12 };
     let mut spans = vec![
         Span::from(mark).bold(),
@@ -214,10 +213,6 @@ fn line(
         Span::from(" "),
     ];
     let mut left = columns.saturating_sub(9 + wide);
-    if left >= 40 {
-        spans.push(Span::from(fill(&format!("wave {wave}"), 9)).dim());
-        left -= 9;
-    }
     if left >= 40 {
         spans.push(Span::from(fill(&who, 24)));
         left -= 24;

@@ -17,9 +17,15 @@ pub(super) use self::chart::{Chart, Point, Unit};
 /// A moment as HTML: how long ago it was, with the time by the clock of this machine. A script keeps it current and shows the local time.
 pub(super) struct Moment(pub(super) Timestamp);
 
+impl Moment {
+    pub(super) fn clock(&self) -> String {
+        clock(self.0)
+    }
+}
+
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let full = clock(self.0);
+        let full = self.clock();
         let ago = ago(Millis::from(now().duration_since(self.0).unsigned_abs()));
         write!(f, "<time datetime=\"{}\" title=\"{full}\">{ago}</time>", self.0)
     }

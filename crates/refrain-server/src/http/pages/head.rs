@@ -2,7 +2,7 @@
 
 use askama::Template;
 use refrain_core::git::PullRequest;
-use refrain_core::r#loop::QueuedRequest;
+use refrain_core::r#loop::{QueuedEffect, QueuedRequest};
 use refrain_core::text::{clip, squeeze};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{ApprovalWord, Group, Status, StatusWord, WaitsFor, progress};
@@ -108,7 +108,11 @@ impl Head {
         });
         let merged_into = status.merged_into.as_ref();
         let can_merge = work.can_merge && awaited.is_none();
-        let (primary, acts) = acts(status.status, need.is_some(), can_merge, !work.is_archived);
+        let (mut primary, acts) = acts(status.status, need.is_some(), can_merge, !work.is_archived);
+        // It is asked for already, and listed with the button that takes it back.
+        if status.queued.iter().any(|queued| queued.effect == QueuedEffect::Pause) {
+            primary = None;
+        }
         let model = status.model.as_deref().map(|model| format!(" · {model}")).unwrap_or_default();
         let mut facts = vec![("Agent", format!("{}{model}", agent_name(&status.agent.to_string())))];
         let merged = match merged_into {

@@ -347,7 +347,7 @@ fn pages_about_all_loops_sum_search_and_compare_them() {
     shows("/search", &["Search all loops"]);
     shows(&format!("/compare?a={project}/one&b={project}/two"), &["2/2", "Changes", ">command</td>"]);
     shows("/compare", &["Choose two loops"]);
-    shows(&format!("/p/{project}/one/gates"), &["Failing tests", "<title>1: 1</title>", "t.py::a"]);
+    shows(&format!("/p/{project}/one/gates"), &["Failing tests", "<title>Iteration 1: 1</title>", "t.py::a"]);
     shows(&format!("/p/{project}/one/report"), &["Time", "by iteration"]);
     served.gets("/usage?project=nothing").with_status(404);
     // What similar loops took is said before another one is started.
