@@ -218,10 +218,11 @@ fn changes_and_logs_are_read_in_the_users_pager() {
     top.wait_for("iteration-cap");
     top.press("d", "the end of it");
     assert!(top.screen().contains("+made") && !top.screen().contains("STATUS"), "{}", top.screen());
-    // Keys are the pager's, and so is Ctrl-C.
+    // Keys are the pager's, and so is Ctrl-C, of which its whole process group hears.
     top.press("q\r", "STATUS");
     top.press("l", "what the agent printed\nthe end of it");
-    top.press("\x03", "STATUS");
+    signal_process(top.terminal.pid(), Signal::INT);
+    top.press("\r", "STATUS");
     top.press("/nowhere", "filter: nowhere");
     top.press("\x1b", "? help");
     top.quit();

@@ -203,7 +203,9 @@ fn rows(report: &Report) -> Vec<Row> {
             attempts: grouped(it.used.attempts),
             tokens: match (usage.input_tokens, usage.output_tokens) {
                 (None, None) => "–".to_owned(),
-                (read, said) => format!("{} / {}", thousands(read.unwrap_or(0)), thousands(said.unwrap_or(0))),
+                (read, said) => {
+                    format!("{} / {}", thousands(read.unwrap_or(0)), thousands(said.unwrap_or(0)))
+                }
             },
         }
     };
