@@ -94,7 +94,7 @@ fn failing(all: &[Gate], columns: usize) -> impl Iterator<Item = Line<'static>> 
     failing.map(move |gate| {
         let why = gate.why.as_deref().unwrap_or("failed");
         let before =
-            if gate.failed_before == Some(true) { ", failed before the first iteration too" } else { "" };
+            if gate.failed_before == Some(true) { ", failed before too" } else { "" };
         let text = format!("      {}: {} ({why}{before})", gate.name, gate.preview);
         Line::from(cut(&flat(&text), columns).into_owned()).red()
     })
