@@ -277,14 +277,15 @@
       shown = all.filter((it) => words.every((word) => `${it.name} ${it.more ?? ""} ${it.kind}`.toLowerCase().includes(word))).slice(0, 40);
       if (wanted) shown.push({ name: `Search everything for “${wanted}”`, kind: "search", act: go(`/search?text=${encodeURIComponent(wanted)}`) });
       list.replaceChildren(...shown.map((it, n) => {
-        const item = document.createElement("li"), kind = document.createElement("span"), more = document.createElement("span");
-        more.className = "goal";
-        more.textContent = it.more ?? "";
+        const item = document.createElement("li"), part = (text, name) => {
+          const span = document.createElement("span");
+          span.className = name;
+          span.textContent = text;
+          return span;
+        };
         item.id = `palette-${n}`;
         item.setAttribute("role", "option");
-        kind.className = "chip";
-        kind.textContent = it.kind;
-        item.append(it.name, more, kind);
+        item.append(part(it.name, "name"), part(it.more ?? "", "goal"), part(it.kind, "chip"));
         item.addEventListener("click", () => { dialog.close(); it.act(); });
         return item;
       }));
