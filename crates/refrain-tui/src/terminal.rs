@@ -1,9 +1,9 @@
 //! The user's terminal: set up at the start, restored on every exit, and the source of input.
 
-use std::io::{self, Read, Stdout, stdout};
+use std::io::{self, Read, Stdout, Write, stdout};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::thread::spawn;
 
@@ -20,11 +20,17 @@ use signal_hook::low_level::pipe;
 
 use crate::update::Message;
 
+/// The terminal is back from another program. No signal writes this byte.
+const RETURNED: [u8; 1] = [0];
+
 /// The terminal, while it is ours.
 pub(crate) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
-    /// Another program has it for now.
-    is_lent: Arc<AtomicBool>,
+    /// How often it is lent to another program, which Ctrl-C is meant for. The thread that reads interrupts counts its
+    /// return, after all interrupts before that.
+    lent: Arc<AtomicUsize>,
+    /// The reading and the writing end of a pipe of interrupts.
+    interrupts: (UnixStream, UnixStream),
 }
 
 impl Screen {
@@ -38,19 +44,20 @@ impl Screen {
         let terminal = enter().and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
         // Restore what was set up so far.
         let terminal = terminal.inspect_err(|_| leave())?;
-        Ok(Self { terminal, is_lent: Arc::default() })
+        let interrupts = UnixStream::pair().inspect_err(|_| leave())?;
+        Ok(Self { terminal, lent: Arc::default(), interrupts })
     }
 
     /// Lends the terminal to another program.
     pub(crate) fn lend<T>(&mut self, run: impl FnOnce() -> T) -> io::Result<T> {
         self.terminal.show_cursor()?;
-        self.is_lent.store(true, Ordering::Relaxed);
+        self.lent.fetch_add(1, Ordering::Relaxed);
         leave();
-        let came_of_it = run();
-        self.is_lent.store(false, Ordering::Relaxed);
+        let result = run();
+        self.interrupts.1.write_all(&RETURNED)?;
         enter()?;
         self.forget()?;
-        Ok(came_of_it)
+        Ok(result)
     }
 
     pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
@@ -86,22 +93,30 @@ fn leave() {
 /// Listens to keys, the mouse, the terminal's size, and the signals that end this program. After each key it waits for
 /// `handled`: until then another program may read the next one.
 pub(crate) fn listen(screen: &Screen, to: &SyncSender<Message>, handled: Receiver<()>) -> io::Result<()> {
-    for numbers in [&[SIGTERM, SIGHUP, SIGQUIT][..], &[SIGINT]] {
-        let (mut asked, signal) = UnixStream::pair()?;
-        for number in numbers {
-            pipe::register(*number, signal.try_clone()?)?;
-        }
-        let (sink, is_lent, is_interrupt) = (to.clone(), Arc::clone(&screen.is_lent), numbers == [SIGINT]);
-        spawn(move || {
-            let _signal = signal;
-            while asked.read(&mut [0]).is_ok_and(|count| count > 0) {
-                // Ctrl-C in another program is meant for that. Without a listener it ends already.
-                if !(is_interrupt && is_lent.load(Ordering::Relaxed)) {
-                    let _ = sink.send(Message::Quit);
-                }
-            }
-        });
+    let (mut asked, signal) = UnixStream::pair()?;
+    for number in [SIGTERM, SIGHUP, SIGQUIT] {
+        pipe::register(number, signal.try_clone()?)?;
     }
+    let sink = to.clone();
+    spawn(move || {
+        let _signal = signal;
+        let _ = asked.read(&mut [0]);
+        // Without a listener it ends already.
+        let _ = sink.send(Message::Quit);
+    });
+    let (mut interrupts, lent) = (screen.interrupts.0.try_clone()?, Arc::clone(&screen.lent));
+    pipe::register(SIGINT, screen.interrupts.1.try_clone()?)?;
+    let sink = to.clone();
+    spawn(move || {
+        let mut byte = [0];
+        while interrupts.read(&mut byte).is_ok_and(|count| count > 0) {
+            if byte == RETURNED {
+                lent.fetch_sub(1, Ordering::Relaxed);
+            } else if lent.load(Ordering::Relaxed) == 0 {
+                let _ = sink.send(Message::Quit);
+            }
+        }
+    });
     let sink = to.clone();
     spawn(move || {
         // A terminal that is gone asks for nothing more.
