@@ -165,22 +165,24 @@ pub(crate) async fn serve(
 }
 
 /// The signals to end.
-struct EndSignals([Signal; 3]);
+struct EndSignals {
+    told: [Signal; 2],
+    hangup: Option<Signal>,
+}
 
 impl EndSignals {
     fn new() -> std::io::Result<Self> {
-        let [interrupt, terminate, hangup] =
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-        Ok(Self([interrupt?, terminate?, hangup?]))
+        let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+        Ok(Self { told: [interrupt?, terminate?], hangup: refrain_engine::hangup()? })
     }
 
     /// Returns at the next of them.
     async fn next(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
+        let [interrupt, terminate] = &mut self.told;
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            () = refrain_engine::next_of(&mut self.hangup) => {}
         }
     }
 }

@@ -10,7 +10,7 @@ use refrain_core::{AttemptId, LoopState, Spec};
 
 /// Variables that agents set for their children, seen in their tools and hooks (agent-clis.md, trap 12): an agent
 /// that inherits them believes that it is part of another one.
-const SURROUNDINGS: [&str; 15] = [
+const SURROUNDINGS: [&str; 17] = [
     "CLAUDECODE",
     "CLAUDE_PID",
     "CLAUDE_PROJECT_DIR",
@@ -21,6 +21,8 @@ const SURROUNDINGS: [&str; 15] = [
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_SSE_PORT",
     "CODEX_THREAD_ID",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
     "OPENCODE",
     "OPENCODE_PID",
     "GEMINI_CLI",

@@ -1,5 +1,7 @@
 pub mod environment;
 
+use std::path::PathBuf;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_engine::tool::{Tool, in_path_outside};
@@ -37,15 +39,18 @@ impl Context {
     /// A tool that is found outside of the project, where an agent writes.
     #[must_use]
     pub fn outside<'a>(&'a self, tool: Tool<'a>) -> Tool<'a> {
-        let project = Project::find(&self.dir).ok();
-        tool.outside(&self.host.env, &project.iter().flat_map(Project::folders).collect::<Vec<_>>())
+        self.with_folders(|folders| tool.outside(&self.host.env, folders))
     }
 
-    /// Whether [`Self::outside`] finds it.
-    pub fn has_program(&self, program: &str) -> bool {
+    /// The path of a program that [`Self::outside`] finds.
+    pub fn program(&self, name: &str) -> Option<PathBuf> {
+        self.with_folders(|folders| in_path_outside(name, &self.host.env, folders))
+    }
+
+    /// Gives the folders that an agent writes.
+    fn with_folders<T>(&self, with: impl FnOnce(&[&Utf8Path]) -> T) -> T {
         let project = Project::find(&self.dir).ok();
-        let folders: Vec<&Utf8Path> = project.iter().flat_map(Project::folders).collect();
-        in_path_outside(program, &self.host.env, &folders).is_some()
+        with(&project.iter().flat_map(Project::folders).collect::<Vec<_>>())
     }
 
     /// The path of a file that the user named, without the links that lead to it now.

@@ -33,7 +33,7 @@ pub use driver::budget::SharedMoney;
 pub use driver::lease::{DriveEnd, Lease};
 pub use driver::liveness::is_driven_by;
 pub use driver::runner::Runner;
-pub use driver::signals::{SignalRequests, Signals};
+pub use driver::signals::{SignalRequests, Signals, hangup, next_of};
 pub use error::{EngineError, GateProgramError, GateProgramFault, LoopRequest, PluginError, chain};
 pub use git_steps::differences::{ChangeSize, Differences, LoopPatch};
 pub use git_steps::discard::{DiscardOutcome, DiscardRefusal, KeptWork};
@@ -101,5 +101,5 @@ pub use session::{Activity, Turn, TurnReport};
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {
     pub use refrain_proc::program::in_path_outside;
-    pub use refrain_proc::tool::{Tool, ToolError, ToolOutput, at_terminal, run};
+    pub use refrain_proc::tool::{Tool, ToolError, ToolOutput, run};
 }

@@ -8,6 +8,7 @@ pub(crate) mod handover_disk;
 pub(crate) mod heads;
 pub(crate) mod linear_history;
 pub(crate) mod merge;
+pub(crate) mod replaced_files;
 
 use refrain_core::git::{Conflict, ExposedSecret, Oid};
 
@@ -16,9 +17,9 @@ use crate::candidate::Bounds;
 use crate::commit::history::screen_commits;
 use crate::commit::message::with_trailers;
 use crate::error::GitError;
+use crate::landing::heads::Head;
 use crate::landing::linear_history::{New, since, trailed};
 use crate::plumbing::git::Git;
-use crate::plumbing::object_cache::Head;
 use crate::plumbing::parts::Parts;
 use crate::repository::Repository;
 

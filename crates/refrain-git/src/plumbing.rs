@@ -9,7 +9,6 @@ pub(crate) mod git;
 pub(crate) mod git_files;
 pub(crate) mod index;
 pub(crate) mod object;
-pub(crate) mod object_cache;
 pub(crate) mod overrides;
 pub(crate) mod parts;
 pub(crate) mod verified_objects;

@@ -19,7 +19,6 @@ use crate::plumbing::configuration::Configurations;
 use crate::plumbing::disk::ScratchFolder;
 use crate::plumbing::git::{Git, environment, path_outside, program, said};
 use crate::plumbing::git_files;
-use crate::plumbing::object_cache::ObjectCache;
 use crate::{operation, version};
 use refrain_forge::FROM_FILE;
 
@@ -44,8 +43,6 @@ pub struct Repository {
     pub(crate) configured: Arc<Mutex<Configurations>>,
     /// The folder of new objects, if it is not that of the repository, and that one.
     new_objects: Option<Arc<(ScratchFolder, Utf8PathBuf)>>,
-    /// Cache of immutable facts, for all worktrees.
-    known: Arc<ObjectCache>,
     memory: Mutex<Memory>,
 }
 
@@ -116,7 +113,7 @@ impl Repository {
             return Err(GitError::OtherRoot { path: worktree.to_owned(), root });
         }
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
-        let (configured, known, memory) = (Arc::default(), Arc::default(), Mutex::default());
+        let (configured, memory) = (Arc::default(), Mutex::default());
         let (program, path) = outside(&env, &root, &common_dir);
         let (pins, sweeper, cancel, new_objects) = (None, None, None, None);
         Ok(Self {
@@ -133,7 +130,6 @@ impl Repository {
             limit,
             configured,
             new_objects,
-            known,
             memory,
         })
     }
@@ -204,7 +200,6 @@ impl Repository {
             limit: self.limit,
             configured: Arc::clone(&self.configured),
             new_objects: self.new_objects.clone(),
-            known: Arc::clone(&self.known),
             memory: Mutex::default(),
         }
     }
@@ -273,10 +268,6 @@ impl Repository {
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
         // Every entry is correct or absent, even if a holder of the lock panicked.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn known(&self) -> &ObjectCache {
-        &self.known
     }
 
     /// Refuses a git that is too old for commits, candidates and worktrees.

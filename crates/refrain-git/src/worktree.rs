@@ -15,7 +15,7 @@ use std::os::unix::fs::DirBuilderExt;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{Dirty, Oid, RepoPath, path_names};
 
-use crate::candidate::submodules::look;
+use crate::candidate::submodules::{has_entries, look};
 use crate::commit::choice::is_work;
 use crate::error::{GitError, OnPath};
 use crate::operation;
@@ -276,8 +276,8 @@ impl Repository {
         all.filter_map(Result::ok).map(|entry| entry.path().to_owned()).find(is_its)
     }
 
-    /// Whether this worktree or its own git folder contains git folders of submodules, which would be removed with
-    /// it.
+    /// Whether this worktree or its own git folder contains git folders of submodules, or files in the place of one, which
+    /// would be removed with it.
     pub(crate) fn holds_repositories(&self) -> Result<bool, GitError> {
         if has_modules(self.git_dir()) {
             return Ok(true);
@@ -287,7 +287,7 @@ impl Repository {
         let mut submodules = printed.split(|byte| *byte == 0).filter(|line| line.starts_with(SUBMODULE));
         Ok(submodules.any(|line| {
             let path = line.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
-            self.on_disk(path).join(".git").exists()
+            has_entries(&self.on_disk(path))
         }))
     }
 

@@ -35,7 +35,7 @@ use crate::program::{folders_outside, in_path, in_path_outside};
 pub use confinement::{Confinement, Sweeper, ToolFolders};
 pub use file_limits::{FileLimits, loader};
 use interruption::Running;
-pub use interruption::{SignalHold, end_tools, heed_signals, leave_signals};
+pub use interruption::{SignalHold, end_tools, heed_signals, is_hangup_ignored, leave_signals};
 use pipe_io::Talk;
 
 #[derive(Debug, thiserror::Error)]
@@ -402,7 +402,16 @@ impl<'a> Tool<'a> {
         Err(ToolError::Failed { command: self.command(), complaint })
     }
 
-    fn start(&self, stdin: Stdio) -> Result<Child, ToolError> {
+    /// Runs an interactive program, like an editor, to its end; returns whether it succeeded. It belongs to the user, and
+    /// gets the terminal as it is, and Ctrl-C.
+    pub fn at_terminal(&self, stdin: Stdio) -> Result<bool, ToolError> {
+        let mut command = self.prepared();
+        command.stdin(stdin);
+        let ended = interruption::with_terminal(|| command.status());
+        ended.map(|status| status.success()).map_err(|source| self.not_started(source))
+    }
+
+    fn prepared(&self) -> Command {
         // To search another PATH, the standard library forks this process, which is slow: with a known path it does
         // not.
         let found = self.at.clone().or_else(|| self.found());
@@ -413,10 +422,15 @@ impl<'a> Tool<'a> {
             command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
         }
         command.envs(self.more_env.iter().map(|(name, value)| (name, value)));
-        command.args(&self.args).current_dir(self.dir).process_group(0);
+        command.args(&self.args).current_dir(self.dir);
+        command
+    }
+
+    fn start(&self, stdin: Stdio) -> Result<Child, ToolError> {
+        let mut command = self.prepared();
         // A background process that prints after we close the pipe would be killed by SIGPIPE.
         let stdout = if self.is_errand { Stdio::null() } else { Stdio::piped() };
-        let command = command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
+        let command = command.process_group(0).stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let spawned = match &self.file_limits {
             None => command.spawn(),
             Some(limits) => limits.start(|| command.spawn()),
@@ -454,16 +468,6 @@ impl<'a> Tool<'a> {
 pub fn run(program: &str, args: &[&str], dir: &Path) -> Result<String, ToolError> {
     let printed = Tool::new(program, dir).args(args).output()?;
     Ok(String::from_utf8_lossy(&printed).into_owned())
-}
-
-/// Runs an interactive program, like an editor, to its end; returns whether it succeeded. It belongs to the user, and
-/// gets the terminal as it is, and Ctrl-C.
-pub fn at_terminal(program: &str, args: &[&OsStr], dir: &Path, stdin: Stdio) -> Result<bool, ToolError> {
-    let missing = |source| ToolError::Missing { program: program.to_owned(), source };
-    #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
-    let mut command = Command::new(program);
-    command.args(args).current_dir(dir).stdin(stdin);
-    interruption::with_terminal(|| command.status()).map(|status| status.success()).map_err(missing)
 }
 
 fn pid_of(child: &Child) -> Option<Pid> {

@@ -1,11 +1,11 @@
 //! Long texts on a terminal: the pager that the environment names.
 
-use std::ffi::OsStr;
 use std::io::{Seek, Write};
 
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::visible;
-use refrain_engine::{chain, tool};
+use refrain_engine::chain;
+use refrain_engine::tool::Tool;
 
 use crate::out;
 
@@ -31,7 +31,8 @@ pub(crate) fn show(context: &Context, less: &str, text: &str) -> Result<bool, Re
     // The variable is a command of the user's shell, as everywhere; the text is only its input. The pager decides what
     // Ctrl-C means, not the shell around it.
     let script = format!("trap : INT; {pager}");
-    let args = ["-c", &script].map(OsStr::new);
-    tool::at_terminal("sh", &args, context.dir.as_std_path(), file.into())
+    let shell = context.outside(Tool::own("sh", context.dir.as_std_path()).args(["-c", &script]));
+    shell
+        .at_terminal(file.into())
         .map_err(|error| RequestError::new(Code::Failed, format!("the pager: {}", chain(&error))))
 }

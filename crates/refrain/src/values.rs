@@ -1,7 +1,6 @@
 //! Parsers of command line values: each error names the value and what is accepted. Also the only reader of what the
 //! environment says of the terminal: other modules get parsed values.
 
-use std::ffi::OsStr;
 use std::io::{IsTerminal, stderr, stdin};
 use std::process::{ExitCode, Stdio};
 use std::sync::OnceLock;
@@ -11,7 +10,8 @@ use jiff::tz::TimeZone;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::Charset;
-use refrain_engine::{Brief, EngineError, ListEntry, Service, chain, found_in, tool};
+use refrain_engine::tool::Tool;
+use refrain_engine::{Brief, EngineError, ListEntry, Service, chain, found_in};
 use refrain_formats::mirror::RALPH_LOOP;
 
 use crate::out;
@@ -117,11 +117,21 @@ pub(crate) fn editor(context: &Context) -> Result<Option<Vec<String>>, RequestEr
     words.map(Some).ok_or_else(|| RequestError::usage(format!("EDITOR: {editor:?} is no command line")))
 }
 
-/// Runs a program of the user's at the terminal, in a folder.
-pub(crate) fn open(words: &[String], last: Option<&str>, dir: &Utf8Path) -> Result<ExitCode, RequestError> {
+/// Runs a program of the user's at the terminal, in a folder. It is found outside of the project, where an agent writes; what
+/// it runs itself is found as the user has it.
+pub(crate) fn open(
+    context: &Context,
+    words: &[String],
+    last: Option<&str>,
+    dir: &Utf8Path,
+) -> Result<ExitCode, RequestError> {
     let (program, options) = words.split_first().ok_or_else(|| RequestError::usage("EDITOR is empty"))?;
-    let arguments: Vec<&OsStr> = options.iter().map(String::as_str).chain(last).map(OsStr::new).collect();
-    match tool::at_terminal(program, &arguments, dir.as_std_path(), Stdio::inherit()) {
+    let arguments = options.iter().map(String::as_str).chain(last);
+    let mut tool = context.outside(Tool::own(program, dir.as_std_path()).args(arguments));
+    if let Some(path) = context.variable("PATH") {
+        tool = tool.with("PATH", path);
+    }
+    match tool.at_terminal(Stdio::inherit()) {
         Ok(true) => Ok(Code::Done.into()),
         Ok(false) => Ok(Code::Failed.into()),
         Err(error) => Err(RequestError::new(Code::Failed, chain(&error))

@@ -24,6 +24,9 @@ pub struct Invocation {
     files: [PathBuf; 2],
 }
 
+/// A line of the header of a loop.
+const SANDBOX: &str = "sandbox: available, add --sandbox\n";
+
 impl Invocation {
     pub(crate) fn new(mut command: Command, words: String, files: [PathBuf; 2]) -> Self {
         let [stdout, stderr] = files.each_ref().map(|path| File::create(path).expect("a file can be made"));
@@ -115,8 +118,9 @@ impl Session {
         text(&self.files[0])
     }
 
+    /// What it printed on standard error, without what the machine alone decides: whether it could have a sandbox.
     pub fn stderr(&self) -> String {
-        text(&self.files[1])
+        text(&self.files[1]).replace(SANDBOX, "")
     }
 
     /// Waits until it has printed `part` on standard output.

@@ -64,7 +64,7 @@ impl NotifyArgs {
     pub fn check(&self, context: &Context) -> Result<(), RequestError> {
         let is_name = |command: &&Command| command.args.is_empty() && !command.program.contains('/');
         match self.notify_command.as_ref().filter(is_name) {
-            Some(Command { program, .. }) if !context.has_program(program) => {
+            Some(Command { program, .. }) if context.program(program).is_none() => {
                 let error = format!("--notify-command {program}: command not found");
                 Err(RequestError::usage(error).hint("accepted: a program with its arguments"))
             }
@@ -93,7 +93,7 @@ impl NotifyArgs {
             (Some(NotifyMode::Desktop), _) | (Some(NotifyMode::Auto), false)
         );
         unread.or_else(|| {
-            (on_desktop && !context.has_program(DESKTOP)).then(|| {
+            (on_desktop && context.program(DESKTOP).is_none()).then(|| {
                 format!(
                     "{DESKTOP} is not installed, so no desktop can be told; --notify-command tells you otherwise"
                 )

@@ -299,7 +299,7 @@ pub struct AgentFault {
 pub enum TaskEnd {
     /// It is done, and waits to land.
     Proven {
-        /// The tree that its gates proved; none where no gate decides.
+        /// The tree that its gates proved; none where no gate decides, or they saw files that the tree has not.
         tree: Option<Oid>,
     },
     /// It is not done, and is not tried again automatically.

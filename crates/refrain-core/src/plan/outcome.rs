@@ -4,7 +4,7 @@ use super::TaskRef;
 use super::event::{AgentFault, Stop, TaskEnd};
 use crate::event::{BlockReason, End, Exit};
 use crate::git::{CommitResult, SkipReason};
-use crate::r#loop::{LoopState, Outcome};
+use crate::r#loop::{LoopState, Outcome, Proof};
 use crate::text::{clip, printable};
 
 /// How much of an agent's last line is shown, in bytes.
@@ -25,7 +25,9 @@ impl TaskEnd {
                 Self::Stopped(Stop::Other { reason })
             }
             End::Completed { .. } => {
+                let is_beyond = |proof: &&Proof| proof.candidate.partial && !state.spec.clean_checkout;
                 let proof = state.proof.as_ref().filter(|_| state.spec.has_hard_gates());
+                let proof = proof.filter(|proof| !is_beyond(proof));
                 Self::Proven { tree: proof.and_then(|proof| proof.candidate.tree.clone()) }
             }
             End::Cancelled => Self::Stopped(Stop::Cancelled),

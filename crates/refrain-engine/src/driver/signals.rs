@@ -1,5 +1,7 @@
 //! What signals, or the host of a loop, ask of the process that drives it, and what that means for the loop.
 
+use std::io;
+
 use refrain_core::event::Urgency;
 use refrain_proc::{detach, tool};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -14,7 +16,8 @@ pub type SignalRequests = watch::Receiver<Option<Urgency>>;
 /// How a runner takes the signals that its process gets.
 #[derive(Clone, Debug)]
 pub enum Signals {
-    /// At a terminal: SIGINT pauses after the iteration, a second one, SIGTERM and SIGHUP pause at once.
+    /// At a terminal: SIGINT pauses after the iteration, a second one, SIGTERM and SIGHUP pause at once. SIGHUP does not if it
+    /// is ignored, as by `nohup`.
     Foreground,
     /// Without one: the same, but SIGHUP is ignored.
     Detached,
@@ -40,6 +43,22 @@ pub(crate) struct SignalSources {
     wishes: Option<SignalRequests>,
 }
 
+/// Listens to SIGHUP; none if this process was started to ignore it.
+pub fn hangup() -> io::Result<Option<Signal>> {
+    if tool::is_hangup_ignored() { Ok(None) } else { signal(SignalKind::hangup()).map(Some) }
+}
+
+/// Returns at the next one; never without a signal.
+pub async fn next_of(signal: &mut Option<Signal>) {
+    let heard = match signal {
+        Some(signal) => signal.recv().await,
+        None => None,
+    };
+    if heard.is_none() {
+        std::future::pending().await
+    }
+}
+
 impl SignalSources {
     pub(crate) fn new(signals: Signals) -> Result<Self, EngineError> {
         if let Signals::Detached = signals {
@@ -56,7 +75,10 @@ impl SignalSources {
             Ok(Self {
                 interrupt: listen(SignalKind::interrupt())?,
                 terminate: listen(SignalKind::terminate())?,
-                hangup: listen(SignalKind::hangup())?,
+                hangup: match signals {
+                    Signals::None | Signals::Given(_) => None,
+                    Signals::Foreground | Signals::Detached => hangup()?,
+                },
                 heed_hangup: matches!(signals, Signals::Foreground),
                 wishes: None,
             })
@@ -75,15 +97,6 @@ impl SignalSources {
 
     /// The next wish; never, if no signals are listened to.
     pub(crate) async fn next(&mut self) -> SignalRequest {
-        async fn of(signal: &mut Option<Signal>) {
-            let heard = match signal {
-                Some(signal) => signal.recv().await,
-                None => None,
-            };
-            if heard.is_none() {
-                std::future::pending().await
-            }
-        }
         async fn wished(wishes: &mut Option<SignalRequests>) -> Urgency {
             if let Some(wishes) = wishes {
                 while wishes.changed().await.is_ok() {
@@ -96,10 +109,10 @@ impl SignalSources {
         }
         loop {
             tokio::select! {
-                () = of(&mut self.interrupt) => return SignalRequest::Interrupt,
-                () = of(&mut self.terminate) => return SignalRequest::Pause(Urgency::Now),
+                () = next_of(&mut self.interrupt) => return SignalRequest::Interrupt,
+                () = next_of(&mut self.terminate) => return SignalRequest::Pause(Urgency::Now),
                 urgency = wished(&mut self.wishes) => return SignalRequest::Pause(urgency),
-                () = of(&mut self.hangup) => {
+                () = next_of(&mut self.hangup) => {
                     if self.heed_hangup {
                         return SignalRequest::Pause(Urgency::Now);
                     }

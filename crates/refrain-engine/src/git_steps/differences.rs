@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use refrain_core::event::Event;
+use refrain_core::event::{BlockReason, End, Event};
 use refrain_core::git::{Base, CommitResult, LeftOutReason, Oid, OmittedPath, RepoPath, path_names};
 use refrain_core::review::Changes;
 use refrain_core::text::printable;
@@ -225,7 +225,13 @@ impl Service {
             let note = format!("Iteration {iteration}.");
             return Ok(Ok(Comparison { repository, state, from, is_known, tree, note }));
         }
+        let moved = if self.copy.is_some() { None } else { moved_branch(&state, &repository)? };
         let (tree, left_out, what) = match work {
+            report::Work::Tree(tree) if moved.as_ref().is_some_and(|moved| moved != tree) => (
+                moved.unwrap_or_else(|| tree.clone()),
+                None,
+                "Its branch, which was changed after its last commit",
+            ),
             report::Work::Tree(tree) => {
                 let checked = state.proof.as_ref().and_then(|proof| proof.candidate.tree.as_ref());
                 let what = match checked == Some(tree) {
@@ -268,6 +274,19 @@ impl Service {
         let mixed = base.map_or_else(Vec::new, |base| repository.mixed(base));
         note.push_str(&of_mixed(&mixed, began.is_some()));
         Ok(Ok(Comparison { repository, state, from: began, is_known, tree, note }))
+    }
+}
+
+/// The tree of an ended loop's own branch, if that is not where the loop left it: this is what would be merged. What waits for
+/// an approval is not on the branch yet.
+fn moved_branch(state: &LoopState, repository: &Repository) -> Result<Option<Oid>, GitError> {
+    let waits = End::Blocked { why: BlockReason::Approval };
+    let (Some(branch), Some(ended)) = (state.spec.git.new_branch(), state.ended) else { return Ok(None) };
+    match repository.branch_head(branch)? {
+        Some(head) if ended.end != waits && state.git.head.as_ref() != Some(&head) => {
+            repository.tree_of(&head).map(Some)
+        }
+        Some(_) | None => Ok(None),
     }
 }
 

@@ -93,7 +93,9 @@ impl Service {
         drop(self.lock_of_ended::<LoopState>(id, &dir)?);
         self.refuse_moved(id, &dir, LoopRequest::Discard)?;
         let state = journal::read_signed(&dir, &self.host.signing())?.state;
-        let (stays, holds_worktree) = (self.task_branch(&state), state.holds_worktree());
+        // One that is kept for good holds what its agent put elsewhere than on its branch.
+        let holds_worktree = state.holds_worktree() || (!archived && state.git.kept.is_some());
+        let stays = self.task_branch(&state);
         let (spec, began, last) = (state.spec, state.git.began, state.git.head);
         let repository = match spec.git.new_branch() {
             Some(branch) => {
@@ -135,6 +137,20 @@ impl Service {
             if began.as_ref() != Some(&work) {
                 let reference = self.keep_discarded(repository, id, &work)?;
                 kept.push(KeptWork { branch: Some((*branch).to_owned()), reference, uncommitted });
+            }
+        }
+        // Without commits its branch was removed; its agent may have committed elsewhere.
+        if let Some((_, repository)) = &repository
+            && let Some(began) = began.clone().filter(|_| !has_branch && !archived && has_worktree)
+        {
+            let (work, uncommitted) =
+                match self.keep_uncommitted(&spec.worktree, &spec, (id, &dir), began.clone())? {
+                    Ok(work) => work,
+                    Err(why) => return Ok(Err(why)),
+                };
+            if work != began {
+                let reference = self.keep_discarded(repository, id, &work)?;
+                kept.push(KeptWork { branch: None, reference, uncommitted });
             }
         }
         if archived && !has_branch {

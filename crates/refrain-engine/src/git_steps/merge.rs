@@ -7,13 +7,14 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use refrain_core::event::Event;
 use refrain_core::gate::GateSpec;
-use refrain_core::git::{Oid, RepoPath, subject};
+use refrain_core::git::{CommitResult, Oid, PublishResult, RepoPath, subject};
 use refrain_core::memory::goal;
 use refrain_core::plan::{FailedGate, TaskId};
 use refrain_core::protect::LocalCommit;
 use refrain_core::view::{StatusWord, Verification, WaitsFor};
-use refrain_core::{LoopId, LoopState, Spec};
+use refrain_core::{LoopId, LoopState, Record, Spec};
 use refrain_git::{
     Cancel, GitError, HandOverRequest, HandedOver, MergeRequest, MergeResult as Merge, Repository,
 };
@@ -165,7 +166,7 @@ impl Service {
             return Ok(Err(MergeRefusal::AwaitsApproval));
         }
         let lock = Arc::new(self.lock_of_ended::<LoopState>(id, &dir)?);
-        let state = journal::read_signed(&dir, &self.host().signing())?.state;
+        let journal::Whole { state, records, .. } = journal::whole(&dir, &self.host().signing())?;
         let spec = &state.spec;
         let Some(branch) = spec.git.new_branch().map(str::to_owned) else {
             let env = marked(&self.host.env, spec);
@@ -260,6 +261,7 @@ impl Service {
             revision: branch.clone(),
             name: branch,
             commit: work,
+            line: state.git.began.as_ref().map(|began| LineOfWork::of(began, &records)),
             trailer: "Refrain-Loop",
         };
         self.merge_work(&repository, work, &env, options).await
@@ -293,8 +295,20 @@ impl Service {
         env: &[(OsString, OsString)],
         options: MergeOptions<'_>,
     ) -> Result<Result<MergedBranch, MergeRefusal>, EngineError> {
-        let MergeWork { id, spec, dir, lock, seq, name, revision, commit: work, message, subject, trailer } =
-            work;
+        let MergeWork {
+            id,
+            spec,
+            dir,
+            lock,
+            seq,
+            name,
+            revision,
+            commit: work,
+            line,
+            message,
+            subject,
+            trailer,
+        } = work;
         let (ours, into) = repository.begin_of_plan()?;
         let merged = |head: &Oid, how| {
             let submodules = repository
@@ -330,8 +344,9 @@ impl Service {
         if base == work {
             return merged(&ours, MergeKind::UpToDate);
         }
+        let from = line.map_or_else(|| Ok(base.clone()), |line| line.start(repository, &base, &work))?;
         let merge =
-            MergeRequest { base: &base, tip: &ours, work: &work, except: &[], index: &index, cancel: None };
+            MergeRequest { base: &from, tip: &ours, work: &work, except: &[], index: &index, cancel: None };
         let tree = match repository.merge(merge)? {
             Merge::Clean { tree } => tree,
             Merge::Conflict { conflicts, .. } => {
@@ -340,10 +355,11 @@ impl Service {
                 return Ok(Err(MergeRefusal::Conflicts { revision, paths, gates }));
             }
         };
-        if (options.squash || base != ours) && tree == repository.tree_of(&ours)? {
+        let is_verified = base == ours && tree == repository.tree_of(&work)?;
+        if (options.squash || !is_verified) && tree == repository.tree_of(&ours)? {
             return merged(&ours, MergeKind::UpToDate);
         }
-        let (to, how) = match (options.squash, base == ours) {
+        let (to, how) = match (options.squash, is_verified) {
             (false, true) => (work.clone(), MergeKind::FastForward),
             (false, false) => {
                 (repository.commit_of(&[&ours, &work], &tree, &message, &[], None)?, MergeKind::Merge)
@@ -353,7 +369,7 @@ impl Service {
                 (repository.commit_of(&[&ours], &tree, &subject, &trailers, None)?, MergeKind::Squash)
             }
         };
-        if base != ours && spec.has_hard_gates() {
+        if !is_verified && spec.has_hard_gates() {
             // Gates take minutes: what is in the way of this commit is said before them.
             let handed = repository.check_hand_over(HandOverRequest { to: &to, ..request })?;
             if handed != HandedOver::Done {
@@ -389,10 +405,51 @@ pub(crate) struct MergeWork<'a> {
     /// The branch or the commit, as git takes it.
     pub(crate) revision: String,
     pub(crate) commit: Oid,
+    /// None for what Refrain itself put on the commits before it.
+    pub(crate) line: Option<LineOfWork<'a>>,
     pub(crate) message: String,
     pub(crate) subject: String,
     /// The trailer of a squashed commit that names the loop or plan.
     pub(crate) trailer: &'static str,
+}
+
+/// Which commits a loop has in its work. An agent can put the work on others, as by `git reset --soft`: the work would revert
+/// them, and its differences do not show that.
+pub(crate) struct LineOfWork<'a> {
+    began: &'a Oid,
+    /// The commits that Refrain made.
+    made: Vec<&'a Oid>,
+    /// The first of the loop's commits each time that Refrain put them on what the remote had.
+    rebased: Vec<&'a Oid>,
+}
+
+impl<'a> LineOfWork<'a> {
+    fn of(began: &'a Oid, records: &'a [Record]) -> Self {
+        let mut line = Self { began, made: Vec::new(), rebased: Vec::new() };
+        for record in records {
+            if let Event::CommitSettled(report) = &record.event
+                && let CommitResult::Made { commit, .. } = &report.result
+            {
+                line.made.push(commit);
+            } else if let Event::PublishSettled(report) = &record.event
+                && let PublishResult::Rebased { commits, .. } = &report.result
+            {
+                line.made.extend(commits);
+                line.rebased.extend(commits.first());
+            }
+        }
+        line
+    }
+
+    /// Where the work begins that is compared with `base`, up to which `ours` and it have the same commits.
+    fn start(&self, repository: &Repository, base: &Oid, work: &Oid) -> Result<Oid, GitError> {
+        let mut has = self.made.contains(&base) || repository.is_behind(base, self.began)?;
+        for first in &self.rebased {
+            let onto = repository.parent_of(first)?;
+            has = has || onto.map_or(Ok(false), |onto| repository.is_behind(base, &onto))?;
+        }
+        if has { Ok(base.clone()) } else { repository.stands_on(self.began, work, None) }
+    }
 }
 
 /// Claims the folder that is merged into.

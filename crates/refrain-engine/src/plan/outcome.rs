@@ -90,6 +90,7 @@ impl Service {
             revision: tip.to_string(),
             message: format!("Merge plan '{id}'\n"),
             commit: tip,
+            line: None,
             subject,
             trailer: "Refrain-Plan",
         };

@@ -311,7 +311,13 @@ impl Round {
                 Slot::take_number(self.service.project(), &self.host.state_home, number)?
             }
         };
-        let slot = slot.ok_or_else(|| EngineError::SlotTaken(state.spec.worktree.clone()))?;
+        let Some(slot) = slot else {
+            // Another task took it while there was no money for this one, which is tried again once that has ended.
+            return match state.ended.map(|ended| ended.end) {
+                Some(End::BudgetExceeded { by: None }) => Ok(PreparedRound::Over(Box::new(state))),
+                _ => Err(EngineError::SlotTaken(state.spec.worktree)),
+            };
+        };
         self.bring_back(&slot, &state)?;
         if state.spec.sandbox.is_some() {
             slot.note_sandbox(&state.spec)?;

@@ -101,6 +101,18 @@ impl Service {
         Ok(globs.into_iter().filter(|glob| !is_there(glob)).collect())
     }
 
+    /// The text of a file of the project; none of what is no file, is long, or is no text.
+    pub fn text_of(&self, path: &Utf8Path) -> Option<String> {
+        read(path)
+    }
+
+    /// The files in a folder of the worktree, without those that git ignores, by their paths in it.
+    pub fn files_in(&self, folder: &Utf8Path) -> Result<BTreeSet<String>, EngineError> {
+        let inside = folder.strip_prefix(&self.project.worktree).unwrap_or(Utf8Path::new(""));
+        let in_it = |path: &String| Some(Utf8Path::new(path).strip_prefix(inside).ok()?.to_string());
+        Ok(self.files()?.0.iter().filter_map(in_it).collect())
+    }
+
     /// The files of the worktree, and whether git listed them.
     fn files(&self) -> Result<(BTreeSet<String>, bool), EngineError> {
         let worktree = &self.project.worktree;

@@ -1,6 +1,8 @@
 //! The status of a worktree and its submodules. Git would run programs that are configured inside them; Refrain
 //! queries each one separately without running any.
 
+use std::path::Path;
+
 use camino::Utf8Path;
 
 use crate::candidate::checkout_path::check_path;
@@ -25,7 +27,8 @@ pub(crate) fn look(repository: &Repository, git: Git<'_>) -> Result<Status, GitE
     Ok(status)
 }
 
-/// Adds the submodules whose commit is unchanged but whose content is not.
+/// Adds the submodules whose commit is unchanged but whose content is not. One that is not cloned has no content: git does not
+/// show what is in its folder.
 fn look_inside(repository: &Repository, git: Git<'_>, status: &mut Status) -> Result<(), GitError> {
     let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
     for record in printed.split(|byte| *byte == 0) {
@@ -33,16 +36,25 @@ fn look_inside(repository: &Repository, git: Git<'_>, status: &mut Status) -> Re
         let is_known =
             |entry: &Entry| entry.path.strip_suffix(b"/").unwrap_or(&entry.path) == path.as_bytes();
         let inside = repository.root().join(path);
-        if status.entries.iter().any(is_known) || inside.join(".git").symlink_metadata().is_err() {
+        if status.entries.iter().any(is_known) {
             continue;
         }
-        if is_changed_inside(repository, &inside)? {
+        let is_changed = match inside.join(".git").symlink_metadata() {
+            Ok(_) => is_changed_inside(repository, &inside)?,
+            Err(_) => has_entries(inside.as_std_path()),
+        };
+        if is_changed {
             let tracked =
                 TrackedFile { is_staged: false, is_gone: false, in_head: None, submodule: Some(false) };
             status.entries.push(Entry { path: path.as_bytes().to_vec(), kind: Kind::Tracked(tracked) });
         }
     }
     Ok(())
+}
+
+/// Whether there is something in a folder.
+pub(crate) fn has_entries(folder: &Path) -> bool {
+    folder.read_dir().is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Whether anything in a submodule differs from its commit. An agent may have configured it: no program of it is run.

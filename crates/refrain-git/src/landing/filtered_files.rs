@@ -75,16 +75,21 @@ impl FilteredFiles {
     }
 }
 
-fn place(from: &Path, to: &Path, root: &Path) -> io::Result<()> {
-    let parent = to.parent().unwrap_or(root);
-    let above: Vec<_> = parent.ancestors().take_while(|folder| *folder != root).collect();
-    // From the top: nothing is written through a link.
+/// Makes the folders of a file. What is in the way of one is a file or a link: nothing is written through it.
+pub(super) fn folders_above(file: &Path, root: &Path) -> io::Result<()> {
+    let above: Vec<_> = file.ancestors().skip(1).take_while(|folder| *folder != root).collect();
     for folder in above.into_iter().rev() {
         if !folder.symlink_metadata().is_ok_and(|it| it.is_dir()) {
             let _ = fs::remove_file(folder);
             fs::create_dir(folder)?;
         }
     }
+    Ok(())
+}
+
+fn place(from: &Path, to: &Path, root: &Path) -> io::Result<()> {
+    folders_above(to, root)?;
+    let parent = to.parent().unwrap_or(root);
     let mut new = tempfile::Builder::new().prefix(".refrain-").tempfile_in(parent)?;
     io::copy(&mut File::open(from)?, &mut new)?;
     new.as_file().set_permissions(fs::metadata(from)?.permissions())?;

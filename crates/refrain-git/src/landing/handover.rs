@@ -16,10 +16,10 @@ use refrain_core::LoopId;
 use refrain_core::git::{Oid, Operation, RepoPath};
 
 use crate::Cancel;
-use crate::candidate::stage::File;
 use crate::error::{GitError, OnPath};
 use crate::landing::filtered_files::FilteredFiles;
-use crate::landing::handover_disk::{Disk, Step};
+use crate::landing::handover_disk::Step;
+use crate::landing::replaced_files::ReplacedFiles;
 use crate::plumbing::disk::{remove, text};
 use crate::plumbing::git::{Git, said};
 use crate::plumbing::index::{Index, IndexLock};
@@ -211,7 +211,13 @@ impl Job<'_> {
         let Some(staged) = staged else { return Ok(HandedOver::InProgress(Operation::Merge)) };
         let steps = steps?;
         // It may take long: what the user changes meanwhile is seen after it.
-        let filtered = self.filtered(to, steps.iter().map(|step| (&step.path, &step.to)))?;
+        let filtered = match self.request.is_from_sandbox {
+            true => {
+                let files = steps.iter().map(|step| (&step.path, &step.to));
+                FilteredFiles::make(self.repository, self.git, to, files)?
+            }
+            false => FilteredFiles::default(),
+        };
         let disk = self.look(&steps, &staged)?;
         if !disk.in_the_way.is_empty() {
             return Ok(in_the_way(disk.in_the_way));
@@ -228,6 +234,10 @@ impl Job<'_> {
             let _ = fs::remove_file(path);
         }
         self.settle(&steps, &settled)?;
+        let written: Vec<_> =
+            steps.iter().filter(|step| !disk.ahead.contains(&step.path) && !step.is_submodule()).collect();
+        let old = written.iter().filter(|step| step.from.is_some()).map(|step| &step.path);
+        let replaced = ReplacedFiles::keep(self.repository, index.parent().unwrap_or(index), old)?;
         // From here on it cannot be cancelled.
         let git = self.git.to_its_end();
         let writing = self.writing(git);
@@ -255,7 +265,7 @@ impl Job<'_> {
         if self.head == expected
             && let Some(said) = self.move_branch()?
         {
-            self.take_back(git, &lock, &steps, &disk)?;
+            self.take_back(git, &lock, &written, &replaced)?;
             self.note.remove()?;
             return Ok(match self.repository.reference("HEAD")? {
                 Some(head) if head != *expected => HandedOver::Diverged { head },
@@ -271,18 +281,6 @@ impl Job<'_> {
     fn settle(&self, steps: &[Step], settled: &BTreeSet<&Vec<u8>>) -> Result<(), GitError> {
         let settled = steps.iter().filter(|step| settled.contains(&step.path));
         self.put(self.git, settled.map(|step| (&step.path, &step.to)))
-    }
-
-    /// What filters make of the files of a commit, if they may not run in the work.
-    fn filtered<'f>(
-        &self,
-        commit: &Oid,
-        files: impl Iterator<Item = (&'f Vec<u8>, &'f File)>,
-    ) -> Result<FilteredFiles, GitError> {
-        match self.request.is_from_sandbox {
-            true => FilteredFiles::make(self.repository, self.git, commit, files),
-            false => Ok(FilteredFiles::default()),
-        }
     }
 
     /// The git that writes the other files.
@@ -315,31 +313,26 @@ impl Job<'_> {
         &self,
         git: Git<'_>,
         lock: &IndexLock<'_>,
-        steps: &[Step],
-        disk: &Disk,
+        written: &[&Step],
+        replaced: &ReplacedFiles,
     ) -> Result<(), GitError> {
         lock.copy_to(self.request.index)?;
-        let written = || steps.iter().filter(|step| !disk.ahead.contains(&step.path) && !step.is_submodule());
-        let filtered =
-            self.filtered(self.request.expected, written().map(|step| (&step.path, &step.from)))?;
-        let mut back = Vec::new();
-        for step in written().filter(|step| !filtered.paths.contains(&step.path)) {
-            match &step.from {
-                Some(_) => back.extend([step.path.as_slice(), b"\0"].concat()),
-                None => {
-                    let path = self.repository.on_disk(&step.path);
-                    let _ = fs::remove_file(&path);
-                    for above in path.ancestors().skip(1) {
-                        // Only empty folders are removed; the first that is not stops it.
-                        if above == self.repository.root().as_std_path() || fs::remove_dir(above).is_err() {
-                            break;
-                        }
-                    }
+        for step in written.iter().filter(|step| step.from.is_none()) {
+            let path = self.repository.on_disk(&step.path);
+            let _ = fs::remove_file(&path);
+            for above in path.ancestors().skip(1) {
+                // Only empty folders are removed; the first that is not stops it.
+                if above == self.repository.root().as_std_path() || fs::remove_dir(above).is_err() {
+                    break;
                 }
             }
         }
-        Git::output(self.writing(git), ["checkout-index", "--force", "-z", "--stdin"], &back)?;
-        filtered.place(self.repository, &self.sparse()?)
+        replaced.put_back(self.repository)?;
+        // Those that an earlier call had begun to replace.
+        let kept = replaced.paths();
+        let lost = written.iter().filter(|step| step.from.is_some() && !kept.contains(&step.path));
+        let lost: Vec<_> = lost.flat_map(|step| [step.path.as_slice(), b"\0"].concat()).collect();
+        Git::output(self.writing(git), ["checkout-index", "--force", "-z", "--stdin"], &lost).map(drop)
     }
 }
 

@@ -1,15 +1,33 @@
-//! Trees and parents of commits, from the cache or else from git.
+//! Trees and parents of commits, out of contents that have the names of the commits: an agent can give a name to another.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use refrain_core::git::Oid;
 
 use crate::candidate::next_object;
 use crate::error::GitError;
 use crate::plumbing::git::Git;
-use crate::plumbing::object::{is_sha1, name_of};
-use crate::plumbing::object_cache::Head;
+use crate::plumbing::object::is_named;
 use crate::repository::Repository;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) tree: Oid,
+    pub(crate) parents: Vec<Oid>,
+}
+
+impl Head {
+    /// Reads the content of a commit; none if that has another name.
+    fn of(commit: &Oid, content: &[u8]) -> Option<Self> {
+        if !is_named(commit, &[format!("commit {}\0", content.len()).as_bytes(), content]) {
+            return None;
+        }
+        let lines = content.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
+        let lines: Vec<&str> = lines.filter_map(|line| str::from_utf8(line).ok()).collect();
+        let named = |field| lines.iter().filter_map(move |line| line.strip_prefix(field)?.parse().ok());
+        Some(Self { tree: named("tree ").next()?, parents: named("parent ").collect() })
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Heads(HashMap<Oid, Head>);
@@ -28,45 +46,26 @@ impl Heads {
     }
 }
 
-/// Checks that the content of a commit has its name, if that is SHA-1, and this tree.
-fn verify(commit: &Oid, tree: &Oid, content: &[u8]) -> Result<(), GitError> {
-    let name = || name_of(&[format!("commit {}\0", content.len()).as_bytes(), content]);
-    let is_named = !is_sha1(commit) || name().as_ref() == Some(commit);
-    match is_named && content.starts_with(format!("tree {tree}\n").as_bytes()) {
-        true => Ok(()),
-        false => Err(GitError::ForgedObject(commit.to_string())),
-    }
-}
-
 impl Repository {
-    /// Loads commits; git is asked once for all that are not cached.
-    /// Errors: [`GitError::ForgedObject`] if one is not what its name says.
+    /// Loads commits; git is asked once for all.
+    /// Errors: [`GitError::ForgedObject`] if one is not what its name says; [`GitError::NoCommit`] if one is missing.
     pub(crate) fn heads(&self, git: Git<'_>, commits: &[Oid]) -> Result<Heads, GitError> {
-        let (mut heads, mut unknown) = (HashMap::new(), HashSet::new());
+        let asked: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
+        let contents = git.output(["cat-file", "--buffer", "--batch"], asked.as_bytes())?;
+        let (mut rest, mut heads) = (contents.as_slice(), HashMap::new());
         for commit in commits {
-            match self.known().get(commit) {
-                Some(head) => drop(heads.insert(commit.clone(), head)),
-                None => drop(unknown.insert(commit)),
-            }
-        }
-        if unknown.is_empty() {
-            return Ok(Heads(heads));
-        }
-        let unknown: String = unknown.iter().map(|commit| format!("{commit}\n")).collect();
-        let words = ["rev-list", "--no-walk=unsorted", "--no-commit-header", "--format=%H %T %P", "--stdin"];
-        let printed = git.text(words, unknown.as_bytes())?;
-        // The commit itself: an agent can give its name to another, with another tree.
-        let contents = git.output(["cat-file", "--buffer", "--batch"], unknown.as_bytes())?;
-        let mut rest = contents.as_slice();
-        for line in printed.lines() {
-            let mut names = line.split_whitespace().map(str::parse);
-            let (Some(Ok(commit)), Some(Ok(tree))) = (names.next(), names.next()) else { continue };
-            verify(&commit, &tree, next_object(&mut rest).unwrap_or_default())?;
-            let head = Head { tree, parents: names.filter_map(Result::ok).collect() };
-            self.known().learn(&commit, head.clone());
-            heads.insert(commit, head);
+            let Some(content) = next_object(&mut rest) else {
+                return Err(GitError::NoCommit(commit.to_string()));
+            };
+            let head = Head::of(commit, content);
+            heads.insert(commit.clone(), head.ok_or_else(|| GitError::ForgedObject(commit.to_string()))?);
         }
         Ok(Heads(heads))
+    }
+
+    /// The first parent of a commit; none of the first commit of a history.
+    pub fn parent_of(&self, commit: &Oid) -> Result<Option<Oid>, GitError> {
+        Ok(self.heads(self.git(), std::slice::from_ref(commit))?.parent(commit).cloned())
     }
 
     /// The tree of a commit, read with this git.

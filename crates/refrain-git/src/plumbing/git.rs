@@ -1,4 +1,7 @@
-//! Running git: the folder, the environment, and which user settings are overridden.
+//! Running git: where, with which settings, and within which limits.
+
+mod command_line;
+mod environment;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,13 +14,15 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
-use refrain_proc::program::{folders_outside, in_path, in_path_outside};
+use refrain_proc::program::in_path;
 use refrain_proc::tool::{Cancel, FileLimits, Sweeper, Tool, ToolOutput, loader};
 
 use crate::error::GitError;
 use crate::plumbing::blocking_file;
 use crate::plumbing::overrides::Overrides;
-use refrain_forge::FROM_FILE;
+use command_line::CommandLine;
+use environment::{AUTHOR, in_variables};
+pub(crate) use environment::{Author, NO_LAZY_FETCH, environment, path_outside, program, quoted};
 
 /// Overrides of the user's configuration: each only if it would change the answer or disturb the user.
 const SETTINGS: &[&str] = &[
@@ -67,109 +72,17 @@ const SETTINGS: &[&str] = &[
 
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
-/// The variables with which a surrounding git (a hook, `git rebase --exec`) would redirect ours to its own
-/// repository: the output of `git rev-parse --local-env-vars`, without the configuration of a `git -c`; and the one
-/// that names a tree with other attributes.
-const BENDING: &[&str] = &[
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_ATTR_SOURCE",
-    "GIT_COMMON_DIR",
-    "GIT_DIR",
-    "GIT_GLOB_PATHSPECS",
-    "GIT_GRAFT_FILE",
-    "GIT_ICASE_PATHSPECS",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_INTERNAL_SUPER_PREFIX",
-    "GIT_LITERAL_PATHSPECS",
-    "GIT_NAMESPACE",
-    "GIT_NOGLOB_PATHSPECS",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_QUARANTINE_PATH",
-    "GIT_REFLOG_ACTION",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_SHALLOW_FILE",
-    "GIT_WORK_TREE",
-];
-
-/// Variables set for every git: no prompts, no editor, no optional locks.
-const SET: &[(&str, &str)] = &[
-    ("LC_ALL", "C"),
-    ("LANGUAGE", ""),
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("GIT_EDITOR", "true"),
-    ("GIT_SEQUENCE_EDITOR", "true"),
-    ("GIT_PAGER", "cat"),
-    ("GIT_MERGE_AUTOEDIT", "no"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    // Replacements by `git replace` are ignored.
-    ("GIT_NO_REPLACE_OBJECTS", "1"),
-];
-
-/// The commands that run filters or merge drivers, if any exist: those that write files or compare them, and those that write
-/// an index, which compares files whose times are not old enough.
-const FILTERING: &[&str] = &[
-    "checkout-index",
-    "commit",
-    "diff-files",
-    "ls-files",
-    "merge",
-    "merge-tree",
-    "read-tree",
-    "reset",
-    "status",
-    "switch",
-    "update-index",
-    "write-tree",
-];
-
-/// The commands that connect to a remote. A remote that is a local folder has hooks and a configuration that an agent
-/// can write, and their processes are children of these commands.
-const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
-
 /// How long a git may take that runs no program of the user and connects nowhere, unless it has another limit.
 const LONGEST: Duration = Duration::from_mins(30);
 
 /// How long a git may take that compares all paths with the patterns of `.gitignore`, which an agent can make very slow.
 const LONGEST_LOOK: Duration = Duration::from_mins(10);
 
-/// The words of such a git.
-const LOOKING: &[&str] = &["status", "check-ignore", "--others"];
-
 /// How long git may take to say where its programs are.
 const ASKING: Duration = Duration::from_secs(10);
 
 /// A git that takes longer may wait for a FIFO.
 const DOUBTFUL: Duration = Duration::from_secs(2);
-
-pub(crate) const NO_LAZY_FETCH: (&str, &str) = ("GIT_NO_LAZY_FETCH", "1");
-
-fn command_of(args: &[OsString]) -> Option<&str> {
-    let mut words = args.iter().filter_map(|word| word.to_str());
-    while let Some(word) = words.next() {
-        match word {
-            "-c" => drop(words.next()),
-            option if option.starts_with('-') => {}
-            command => return Some(command),
-        }
-    }
-    None
-}
-
-/// Derives the environment for git from the user's.
-pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-    let is_kept = |name: &OsStr| {
-        let name = name.to_str().unwrap_or_default();
-        !BENDING.contains(&name)
-            && name != FROM_FILE
-            && !name.starts_with("GIT_TRACE")
-            && !SET.iter().any(|(set, _)| *set == name)
-    };
-    let mut env: Vec<_> = person.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
-    env.extend(SET.iter().map(|(name, value)| ((*name).into(), (*value).into())));
-    env
-}
 
 /// A program, and the folder of the others that the environment names.
 type ProgramKey = (PathBuf, Option<OsString>);
@@ -190,13 +103,6 @@ fn own_programs(env: &[(OsString, OsString)], program: Option<&Path>) -> Option<
     });
     found.clone()
 }
-
-/// The author of a commit: name, address, and date, as in [`AUTHOR`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Author(pub(crate) [OsString; 3]);
-
-/// The variables that set the author of a commit (git-commit-tree(1)).
-const AUTHOR: [&str; 3] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
 
 pub(crate) trait Guard: std::fmt::Debug + Sync {
     fn program(&self) -> Option<&Path>;
@@ -235,6 +141,16 @@ impl<'a> ObjectPlace<'a> {
             Self::Alone { folder, .. } | Self::Apart { folder, .. } => folder,
         }
     }
+}
+
+/// What a git runs of the user's programs.
+#[derive(Clone, Copy, Debug)]
+struct Programs {
+    hooks: bool,
+    /// A hook, a filter, a merge driver, what signs, or what connects to a remote.
+    any: bool,
+    /// In the sandbox of the loop, if it has one.
+    confined: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -380,22 +296,66 @@ impl<'a> Git<'a> {
         args: impl IntoIterator<Item = S>,
         input: &'a [u8],
     ) -> Result<Tool<'a>, GitError> {
+        let command = CommandLine::new(args);
+        let overrides = match self.guard {
+            Some(guard) => guard.overrides(self)?,
+            None => Overrides::default(),
+        };
+        let runs = self.programs(&command, &overrides);
         let (program, path) = match self.guard {
             Some(guard) => (guard.program().map(Path::to_owned), guard.path().cloned()),
             None => (program(self.env, &[self.dir]), path_outside(self.env, &[self.dir])),
         };
         let mut tool = Tool::new("git", self.dir.as_std_path()).env(self.env).at(program.clone());
-        let mut overrides = match self.guard {
-            Some(guard) => guard.overrides(self)?,
-            None => Overrides::default(),
-        };
-        let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         // A hook of the user gets the user's own `PATH`.
-        let mut runs_hooks = self.runs_hooks && overrides.allows_hooks;
-        runs_hooks &= overrides.has_reference_hook || command_of(&args) != Some("update-ref");
-        if let Some(path) = path.filter(|_| !runs_hooks) {
+        if let Some(path) = path.filter(|_| !runs.hooks) {
             tool = tool.with("PATH", path);
         }
+        let is_look = command.is_look();
+        let limit = self.limit.or((!runs.any).then_some(if is_look { LONGEST_LOOK } else { LONGEST }));
+        if let Some(limit) = limit {
+            tool = tool.limit(limit).bounded(!runs.any);
+        }
+        let fetches = overrides.fetches && !self.is_offline && !overrides.variables.contains(&NO_LAZY_FETCH);
+        let limits = match runs.any || fetches {
+            true => None,
+            false => self.file_limits(&command, program.as_deref(), &overrides.link_targets),
+        };
+        let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs.any);
+        // A filter or a merge driver in a sandbox could give verified objects another content.
+        let writes_objects = command.is(&["merge-tree", "write-tree"]);
+        tool = tool.swept_by(sweeper).confined(runs.confined).writing_objects(writes_objects).held_to(limits);
+        tool = tool.input(input).cancel(self.cancel).outlasting_signals(self.is_final);
+        if let Some(most) = self.most {
+            tool = tool.most(most);
+        }
+        tool = self.configured(tool, overrides, &command, runs.hooks);
+        let is_in_sandbox = runs.confined && sweeper.is_some_and(|sweeper| sweeper.confinement.is_some());
+        Ok(self.placed(tool, is_in_sandbox).args(command.args()))
+    }
+
+    /// The programs of the user that this command runs.
+    fn programs(self, command: &CommandLine, overrides: &Overrides) -> Programs {
+        let mut hooks = self.runs_hooks && overrides.allows_hooks;
+        hooks &= overrides.has_reference_hook || !command.is(&["update-ref"]);
+        // It signs.
+        let is_commit = command.is(&["commit-tree"]);
+        let any = (hooks || is_commit) && overrides.has_programs
+            || self.filtering != Filtering::Off && !overrides.filters.is_empty() && command.filters()
+            || command.connects();
+        // A push needs the user's logins, and a signature the user's keys: neither runs what an agent can change.
+        let confined = !command.connects() && !is_commit && self.filtering != Filtering::Apart;
+        Programs { hooks, any, confined }
+    }
+
+    /// The tool with the settings of this git, those of the user that are overridden, and who makes its commits.
+    fn configured(
+        self,
+        mut tool: Tool<'a>,
+        mut overrides: Overrides,
+        command: &CommandLine,
+        runs_hooks: bool,
+    ) -> Tool<'a> {
         if !self.is_bare {
             tool = tool.args(SETTINGS);
         }
@@ -412,56 +372,23 @@ impl<'a> Git<'a> {
         if self.is_offline {
             overrides.variables.push(NO_LAZY_FETCH);
         }
-        tool = overrides.variables.iter().fold(tool, |tool, (name, value)| tool.with(name, value));
-        for (name, value) in in_variables(&overrides.settings, self.env) {
-            tool = tool.with(name, value);
-        }
-        let mut args = args;
-        let compares = args.iter().position(|word| word == "diff-tree" || word == "diff-index");
-        if let Some(at) = compares {
-            // Otherwise git reads .gitmodules of the worktree, which can hide a change, and end git by a wrong value.
-            args.insert(at + 1, "--ignore-submodules=none".into());
-        }
-        let is_one_of = |commands: &[&str]| command_of(&args).is_some_and(|it| commands.contains(&it));
-        if overrides.variables.contains(&NO_LAZY_FETCH) && !runs_hooks && !is_one_of(TALKING) {
+        if overrides.variables.contains(&NO_LAZY_FETCH) && !runs_hooks && !command.connects() {
             // A git before 2.45 ignores the other variable.
-            tool = tool.with("GIT_ALLOW_PROTOCOL", "none");
+            overrides.variables.push(("GIT_ALLOW_PROTOCOL", "none"));
         }
-        let runs_programs = (runs_hooks && overrides.has_programs)
-            || (!overrides.filters.is_empty()
-                && (is_one_of(FILTERING) || args.iter().any(|arg| arg == "--filters")))
-            || is_one_of(TALKING)
-            || command_of(&args) == Some("commit-tree") && overrides.has_programs;
-        let is_look = args.iter().any(|word| LOOKING.iter().any(|look| word == look));
-        let longest = if is_look { LONGEST_LOOK } else { LONGEST };
-        let limit = self.limit.or((!runs_programs).then_some(longest));
-        if let Some(limit) = limit {
-            tool = tool.limit(limit).bounded(!runs_programs);
-        }
-        let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs_programs);
-        // A push needs the user's logins, and a signature the user's keys: neither runs what an agent can change.
-        let is_confined = !is_one_of(TALKING)
-            && command_of(&args) != Some("commit-tree")
-            && self.filtering != Filtering::Apart;
-        // A filter or a merge driver in a sandbox could give verified objects another content.
-        let writes_objects = is_one_of(&["merge-tree", "write-tree"]);
-        let fetches = overrides.fetches && !overrides.variables.contains(&NO_LAZY_FETCH);
-        let limits = if runs_programs || fetches {
-            None
-        } else {
-            self.file_limits(&args, program.as_deref(), overrides.link_targets)
-        };
-        let tool = tool.args(args).input(input).cancel(self.cancel).outlasting_signals(self.is_final);
-        let mut tool =
-            tool.swept_by(sweeper).confined(is_confined).writing_objects(writes_objects).held_to(limits);
-        if let Some(most) = self.most {
-            tool = tool.most(most);
-        }
+        let author = self.author.into_iter().flat_map(|author| AUTHOR.iter().zip(&author.0));
+        let tool = overrides.variables.iter().fold(tool, |tool, (name, value)| tool.with(name, value));
+        let settings = in_variables(&overrides.settings, self.env).into_iter();
+        let tool = settings.fold(tool, |tool, (name, value)| tool.with(name, value));
+        author.fold(tool, |tool, (name, value)| tool.with(name, value))
+    }
+
+    /// The tool with this git's folder, index and objects. A sandbox reads only what the agent reads, and does not write
+    /// another folder.
+    fn placed(self, mut tool: Tool<'a>, is_in_sandbox: bool) -> Tool<'a> {
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }
-        // A sandbox reads only what the agent reads, and does not write another folder.
-        let is_in_sandbox = is_confined && sweeper.is_some_and(|sweeper| sweeper.confinement.is_some());
         let (objects, shallow) = match self.objects {
             Some(ObjectPlace::Alone { folder, shallow }) => (Some(folder), Some(shallow)),
             Some(ObjectPlace::Apart { folder, others }) if !is_in_sandbox => {
@@ -471,24 +398,22 @@ impl<'a> Git<'a> {
             }
             Some(ObjectPlace::Apart { .. }) | None => (None, None),
         };
-        let of_this_run = [
+        let paths = [
             ("GIT_INDEX_FILE", self.index),
             ("GIT_OBJECT_DIRECTORY", objects),
             ("GIT_SHALLOW_FILE", shallow),
         ];
-        let of_this_run = of_this_run.into_iter().filter_map(|(name, path)| Some((name, path?)));
-        let tool = of_this_run.fold(tool, |tool, (name, path)| tool.with(name, path));
-        let author = self.author.into_iter().flat_map(|author| AUTHOR.iter().zip(&author.0));
-        Ok(author.fold(tool, |tool, (name, value)| tool.with(name, value)))
+        let paths = paths.into_iter().filter_map(|(name, path)| Some((name, path?)));
+        paths.fold(tool, |tool, (name, path)| tool.with(name, path))
     }
 
     /// The limits of a git in a known repository, if it runs no program of the user: an agent that writes the git folder can
     /// put links there, and programs into a configuration that was read before.
     fn file_limits(
         self,
-        args: &[OsString],
+        command: &CommandLine,
         program: Option<&Path>,
-        link_targets: Vec<Utf8PathBuf>,
+        link_targets: &[Utf8PathBuf],
     ) -> Option<FileLimits> {
         let [common, own] = self.guard.map(Guard::git_folders)?;
         // An agent can replace a folder in the git folder.
@@ -500,12 +425,9 @@ impl<'a> Git<'a> {
             .iter()
             .map(|target| if target.is_dir() { target } else { target.parent().unwrap_or(target) });
         let all = [common, self.dir].into_iter().chain(own).chain(index).chain(objects).chain(links);
-        // A worktree that git makes or removes.
-        let worktree = (command_of(args) == Some("worktree")).then_some(args).into_iter().flatten();
-        let worktree = worktree.map(Path::new).filter(|path| path.is_absolute());
-        let around = worktree.filter_map(|path| path.ancestors().skip(1).find(|above| above.is_dir()));
-        let written = all.map(|folder| folder.as_std_path().to_owned()).chain(around.map(Path::to_owned));
-        Some(FileLimits { written: written.collect(), run: own_programs(self.env, program)? })
+        let written = all.map(Utf8Path::as_std_path).chain(command.around_worktree());
+        let written = written.map(Path::to_owned).collect();
+        Some(FileLimits { written, run: own_programs(self.env, program)? })
     }
 
     /// What git printed.
@@ -546,55 +468,6 @@ impl<'a> Git<'a> {
     }
 }
 
-/// The path of a `git` program outside `dirs`, which an agent can write to; none if there is none.
-pub(crate) fn program(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Option<PathBuf> {
-    in_path_outside("git", env, dirs)
-}
-
-/// The environment's `PATH` without folders in `dirs`; none if it contains none of them.
-pub(crate) fn path_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Option<OsString> {
-    let (outside, is_all) = folders_outside(env, dirs);
-    if is_all { None } else { std::env::join_paths(outside).ok() }
-}
-
-/// A path as git reads it in double quotes.
-pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
-    let mut quoted = vec![b'"'];
-    for byte in path {
-        match byte {
-            b'"' | b'\\' | 0..=31 | 127 => quoted.extend(format!("\\{byte:03o}").into_bytes()),
-            byte => quoted.push(*byte),
-        }
-    }
-    quoted.push(b'"');
-    quoted
-}
-
-/// The variables that pass these settings to git (git(1), `GIT_CONFIG_COUNT`), before those that are already in the
-/// environment.
-fn in_variables(settings: &[(String, String)], env: &[(OsString, OsString)]) -> Vec<(String, OsString)> {
-    if settings.is_empty() {
-        return Vec::new();
-    }
-    let variable = |name: &str| env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value);
-    let count: usize =
-        variable("GIT_CONFIG_COUNT").and_then(|count| count.to_str()?.parse().ok()).unwrap_or(0);
-    let theirs = (0..count).filter_map(|at| {
-        Some((
-            variable(&format!("GIT_CONFIG_KEY_{at}"))?.clone(),
-            variable(&format!("GIT_CONFIG_VALUE_{at}"))?.clone(),
-        ))
-    });
-    let ours = settings.iter().map(|(key, value)| (OsString::from(key), OsString::from(value)));
-    let all: Vec<_> = ours.chain(theirs).collect();
-    let mut variables = vec![("GIT_CONFIG_COUNT".to_owned(), all.len().to_string().into())];
-    for (at, (key, value)) in all.into_iter().enumerate() {
-        variables.push((format!("GIT_CONFIG_KEY_{at}"), key));
-        variables.push((format!("GIT_CONFIG_VALUE_{at}"), value));
-    }
-    variables
-}
-
 pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> {
     answer.trim().parse().map_err(|_| GitError::Answer { command, answer: answer.to_owned() })
 }
@@ -622,33 +495,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_surrounding_git_does_not_bend_ours() {
-        let person = [("GIT_DIR", "/x"), ("GIT_INDEX_FILE", "/y"), ("LC_ALL", "de_DE"), ("HOME", "/h")];
-        let person = person.map(|(name, value)| (name.into(), value.into()));
-        let env = environment(&person);
-        let value =
-            |name: &str| env.iter().filter(|(n, _)| n == name).map(|(_, v)| v.clone()).collect::<Vec<_>>();
-        assert!(value("GIT_DIR").is_empty() && value("GIT_INDEX_FILE").is_empty());
-        assert_eq!((value("LC_ALL"), value("HOME")), (vec!["C".into()], vec!["/h".into()]));
-    }
-
-    #[test]
-    fn settings_stand_before_those_of_the_environment() {
-        let env: Vec<(OsString, OsString)> =
-            [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "a.b"), ("GIT_CONFIG_VALUE_0", "theirs")]
-                .map(|(name, value)| (name.into(), value.into()))
-                .into();
-        let told = in_variables(&[("a.b".to_owned(), "ours".to_owned())], &env);
-        let value = |name: &str| told.iter().find(|(known, _)| known == name).unwrap().1.clone();
-        assert_eq!(value("GIT_CONFIG_COUNT"), "2");
-        assert_eq!(
-            (value("GIT_CONFIG_VALUE_0"), value("GIT_CONFIG_VALUE_1")),
-            ("ours".into(), "theirs".into())
-        );
-        assert!(in_variables(&[], &env).is_empty());
-    }
-
-    #[test]
     fn a_git_that_was_killed_is_not_without_a_reason() {
         let ended = |raw, stderr: &str| {
             let status = std::process::ExitStatus::from_raw(raw);
@@ -656,15 +502,5 @@ mod tests {
         };
         assert_eq!(ended(15, ""), "signal 15 ended it");
         assert_eq!((ended(15, "fatal: x"), ended(256, "")), ("fatal: x".to_owned(), String::new()));
-    }
-
-    #[test]
-    fn no_git_of_the_project_is_run() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Utf8Path::from_path(dir.path()).unwrap();
-        std::os::unix::fs::symlink("/bin/sh", root.join("git")).unwrap();
-        let env = [("PATH".into(), format!("{root}:.:/nonexistent").into())];
-        assert_eq!(program(&env, &[root]), None);
-        assert_eq!(path_outside(&env, &[root]), Some("/nonexistent".into()));
     }
 }

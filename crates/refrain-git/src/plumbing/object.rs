@@ -4,10 +4,10 @@ use std::io::{self, Read};
 
 use refrain_core::git::Oid;
 use sha1::{Digest, Sha1};
+use sha2::Sha256;
 
 use crate::error::GitError;
 use crate::plumbing::git::{Git, oid, said};
-use crate::plumbing::object_cache::Head;
 use crate::repository::Repository;
 
 /// How much of a file is read at a time, in bytes.
@@ -39,10 +39,7 @@ impl Repository {
         if !done.status.success() {
             return Ok(Err(said(&done)));
         }
-        let commit = oid("commit-tree", &String::from_utf8_lossy(&done.stdout))?;
-        let parents = parents.iter().copied().cloned().collect();
-        self.known().learn(&commit, Head { tree: tree.clone(), parents });
-        Ok(Ok(commit))
+        oid("commit-tree", &String::from_utf8_lossy(&done.stdout)).map(Ok)
     }
 }
 
@@ -69,7 +66,7 @@ pub(crate) fn blob_of(mut file: impl Read, bytes: u64) -> io::Result<Option<Oid>
     }
 }
 
-fn oid_of(sum: Sha1) -> Option<Oid> {
+fn oid_of(sum: impl Digest) -> Option<Oid> {
     sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().parse().ok()
 }
 
@@ -77,6 +74,16 @@ pub(crate) fn name_of(object: &[&[u8]]) -> Option<Oid> {
     let mut sum = Sha1::new();
     object.iter().for_each(|part| sum.update(part));
     oid_of(sum)
+}
+
+/// Whether an object has this name, by SHA-1 or SHA-256.
+pub(crate) fn is_named(name: &Oid, object: &[&[u8]]) -> bool {
+    let by_hash = if is_sha1(name) {
+        name_of(object)
+    } else {
+        oid_of(object.iter().fold(Sha256::new(), Digest::chain_update))
+    };
+    by_hash.as_ref() == Some(name)
 }
 
 #[cfg(test)]

@@ -485,6 +485,35 @@ fn what_a_filter_made_is_put_back_too() {
     assert_eq!(it.place.read("new/zz.up"), "the newest!\n");
 }
 
+#[test]
+fn no_script_of_the_work_runs_as_files_are_put_back() {
+    let it = filtered("cat");
+    let place = &it.place;
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    place.git(&["checkout", "-q", "--detach"]);
+    place.write("new/zz.up", "the newest\n");
+    place.write("other", "touch ran; cat\n");
+    fs::remove_file(place.path("src/a.rs")).unwrap();
+    place.git(&["commit", "-qam", "Wave 2"]);
+    let second = place.head();
+    place.git(&["checkout", "-q", "main"]);
+    place.write("other", "cat\n");
+    place.git(&["commit", "-qam", "The script of the user"]);
+    place.git(&["checkout", "-q", "--detach"]);
+    place.git(&["merge", "-q", "-X", "theirs", "-m", "Wave 2", second.as_str()]);
+    let second = place.head();
+    place.git(&["checkout", "-q", "main"]);
+    let script = place.path("other");
+    place.git(&["config", "filter.up.smudge", &format!("sh {}", script.display())]);
+    let it = Waiting { begin: place.head(), wave: second, ..it };
+    let before = it.everything();
+    it.place.hook("reference-transaction", "test \"$1\" = prepared && exit 1; exit 0");
+    let handed = it.hand_over();
+    assert!(matches!(handed, HandedOver::BranchHeld { .. }), "{handed:?}");
+    assert!(!it.place.path("ran").exists());
+    assert_eq!(it.everything(), before);
+}
+
 /// The agent of another loop may put a link there at any time, also when this loop has no sandbox.
 #[test]
 fn git_writes_no_log_where_a_link_leads() {

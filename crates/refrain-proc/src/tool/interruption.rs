@@ -72,6 +72,11 @@ pub(super) fn with_terminal(run: impl FnOnce() -> io::Result<ExitStatus>) -> io:
     ended
 }
 
+/// Whether this process was started with SIGHUP ignored, as `nohup` does: then it outlives its terminal.
+pub fn is_hangup_ignored() -> bool {
+    system::is_ignored(SIGHUP)
+}
+
 /// Asks every tool that still runs to end: this process is about to.
 pub fn end_tools() {
     for group in std::mem::take(&mut tools().groups) {

@@ -41,11 +41,12 @@ scenarios! {
     configuration: demo edit effects inside_an_attempt kept_settings linked_worktree no_words notify
         origins prices single_keys untrustable untrusted wrong_values;
     finish: answer answer_at_the_cap approval_first busy_folder changed_checkout compiled_files conflict
-        cut_short discard_archived discard_archived_worktree discard_nothing discard_secret
-        discard_uncommitted discarded_branch discarded_name earlier_changes editor fast_forward
-        file_in_no_commit file_in_the_way file_name finished_plan killed_merge locked_branch
-        merge_with_commits merged_once mixed_file nothing_changed patch path_of_no_checkout
-        refused_merges reused_name short_timeout switched_branch text_before_approval;
+        cut_short discard_archived discard_archived_worktree discard_elsewhere discard_nothing
+        discard_secret discard_uncommitted discarded_branch discarded_name earlier_changes editor
+        fast_forward file_in_no_commit file_in_the_way file_name finished_plan killed_merge
+        locked_branch merge_keeps_own_commits merge_with_commits merged_once mixed_file nothing_changed
+        patch path_of_no_checkout refused_merges reused_name short_timeout switched_branch
+        text_before_approval;
     lifecycle: agent_is_blocked archive bare_repository churn completed deleted_repository
         demo_without_end depth detach discard_too_early folders grace grace_over inside_an_attempt
         invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent lost_link
@@ -82,7 +83,7 @@ scenarios! {
     task_files: blocked_meanwhile cancelled checkout errors missing_program no_tasks obstacles shapes
         unusable valid waves;
     tasks: done earlier_run gave_up ids no_tests notes options_of_start ralph_run refused
-        refusing_reviewer variables;
+        refusing_reviewer tests_of_the_start variables;
 }
 
 #[test]

@@ -21,10 +21,15 @@ impl LoopState {
             Some((Scope::Session, all)) => tokens_before.map(|before| all.since(before)),
             None => None,
         };
+        let used_tokens = matches!(report.tokens, Some((Scope::Attempt, tokens)) if tokens.counted() > 0);
         let cost = match report.cost {
             Some((Scope::Attempt, cost)) => Some(cost),
+            // A sum that does not grow although tokens were used is none of the session.
             Some((Scope::Session, Usd(all))) => {
-                cost_before.map(|Usd(before)| Usd(all.saturating_sub(before)))
+                cost_before.map(|Usd(before)| match all.saturating_sub(before) {
+                    0 if used_tokens => Usd(all),
+                    more => Usd(more),
+                })
             }
             None => None,
         };

@@ -151,6 +151,23 @@ fn a_submodule_is_committed_by_its_commit_alone() {
     assert!(place.status().is_empty());
 }
 
+/// Git shows nothing in its folder.
+#[test]
+fn files_in_the_folder_of_a_submodule_that_is_not_cloned_are_seen() {
+    let place = TestRepository::new();
+    place.git(&["clone", "-q", ".", "../other"]);
+    place.git(&["submodule", "--quiet", "add", "../other", "sub"]);
+    place.git(&["commit", "-qm", "Add a submodule"]);
+    place.git(&["submodule", "--quiet", "deinit", "--force", "sub"]);
+    let base = place.survey();
+    assert_eq!(base.dirty, []);
+    place.write("sub/new.c", "int answer;\n");
+    place.write("src/a.rs", "fn a() {}\n");
+    let report = place.commit(&base, 1);
+    assert_eq!(left_out(&report), ["sub: it is a repository of its own"]);
+    assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs"]);
+}
+
 /// No setting of Refrain's could replace one whose name is not UTF-8.
 #[test]
 fn a_filter_in_a_submodule_with_a_name_of_other_bytes_is_refused_and_not_run() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use refrain_app::options::fleet::PROGRAM;
 use refrain_app::resolve::StartLoop;
 use refrain_app::verbs::fleet::{self as app, FleetRequest};
-use refrain_app::verbs::start::prepare;
+use refrain_app::verbs::start::{PreparedLoop, prepare};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::text::printable;
@@ -40,9 +40,7 @@ struct Submitted<'a> {
 fn program(context: &Context) -> Result<PathBuf, RequestError> {
     let own = std::env::current_exe().ok();
     let beside = own.as_deref().and_then(|own| own.parent()).map(|folder| folder.join(PROGRAM));
-    let path = context.variable("PATH").unwrap_or_default();
-    let in_path = std::env::split_paths(path).map(|folder| folder.join(PROGRAM));
-    beside.into_iter().chain(in_path).find(|path| path.is_file()).ok_or_else(|| {
+    beside.filter(|path| path.is_file()).or_else(|| context.program(PROGRAM)).ok_or_else(|| {
         let error = format!("a fleet needs the program {PROGRAM}: it is neither beside refrain nor in PATH");
         RequestError::usage(error)
             .hint("from the sources: cargo install --path fleet; refrain docs fleet says more")
@@ -132,16 +130,30 @@ pub(crate) fn start(
     request: &mut StartLoop,
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
+    let place = adapt(context, request)?;
+    submit(context, prepare(context, request, &mut out::tell_note)?, &place, show)
+}
+
+/// Makes a request one for the fleet; returns where that has its loops.
+pub(crate) fn adapt(context: &Context, request: &mut StartLoop) -> Result<String, RequestError> {
     context.check(Action::Start)?;
     context.check(Action::Move)?;
     app::adapt(request)?;
-    let place = state(context)?;
-    let prepared = prepare(context, request, &mut out::tell_note)?;
-    app::check(&prepared.spec, &place)?;
+    state(context)
+}
+
+/// Starts a loop that was prepared, and hands it to the fleet.
+pub(crate) fn submit(
+    context: &Context,
+    prepared: PreparedLoop,
+    place: &str,
+    show: &ShowArgs,
+) -> Result<ExitCode, RequestError> {
+    app::check(&prepared.spec, place)?;
     let agent = prepared.spec.agent.kind.to_string();
     let started = prepared.start(context, &mut out::tell_note)?;
     let id = started.runner.id().clone();
-    let to = (place.as_str(), context.dir.as_path());
+    let to = (place, context.dir.as_path());
     let away = run::runtime()?.block_on(started.service.submit(started.runner, to))?;
     let given = call(context, &["submit", id.as_str(), &away.url, &agent]);
     given.map_err(|error| {

@@ -208,7 +208,7 @@ async fn serve(
     // Before the address is announced: a client that knows it may end this process.
     let mut interrupt = heed(SignalKind::interrupt())?;
     let mut terminate = heed(SignalKind::terminate())?;
-    let mut hangup = heed(SignalKind::hangup())?;
+    let mut hangup = refrain_engine::hangup().map_err(not_heard)?;
     let server = Server::listen(handler, address).await;
     let server = server.map_err(|error| {
         RequestError::new(Code::Failed, chain(&error)).hint("--port 0 takes any port that is free")
@@ -227,7 +227,7 @@ async fn serve(
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
+        () = refrain_engine::next_of(&mut hangup) => {}
     }
     let _ = stopper.send(true);
     while parts.join_next().await.is_some() {}
@@ -235,7 +235,11 @@ async fn serve(
 }
 
 fn heed(kind: SignalKind) -> Result<Signal, RequestError> {
-    signal(kind).map_err(|error| RequestError::new(Code::Failed, format!("signals cannot be heard: {error}")))
+    signal(kind).map_err(not_heard)
+}
+
+fn not_heard(error: std::io::Error) -> RequestError {
+    RequestError::new(Code::Failed, format!("signals cannot be heard: {error}"))
 }
 
 fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), RequestError> {

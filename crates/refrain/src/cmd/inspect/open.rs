@@ -58,7 +58,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let folder = Utf8Path::new(&folder);
     let editor = if args.shell { None } else { values::editor(context)? };
     match editor {
-        Some(words) => values::open(&words, Some("."), folder),
-        None => values::open(&[context.variable("SHELL").unwrap_or("sh").to_owned()], None, folder),
+        Some(words) => values::open(context, &words, Some("."), folder),
+        None => values::open(context, &[context.variable("SHELL").unwrap_or("sh").to_owned()], None, folder),
     }
 }

@@ -1,6 +1,8 @@
 //! The rules of seed 004 (Conclave) for a task: its gates, its limits, and when it is stuck. `refrain run` uses them,
 //! and so do Conclave's loops that continue here.
 
+use std::collections::BTreeSet;
+
 use camino::Utf8Path;
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::values;
@@ -13,22 +15,60 @@ use refrain_core::spec::{Millis, Spec};
 use refrain_core::values::Limit;
 use refrain_engine::config::Settings;
 use refrain_engine::{EngineError, GateProgramError, Service};
+use regex::Regex;
 
 /// What the gates of a task's tests, and of its linters, are called.
 const TESTS: &str = "tests";
 const QUALITY: &str = "quality";
 
-/// The gate of a project that has no tests yet, and what it runs: the tests of seed 004's ecosystems, once there are some.
-/// Each says that it ran: without such a line the work is unverified.
+/// The gate of a project that has no tests yet.
 const NEW_TESTS: &str = "new-tests";
-const RUN_NEW_TESTS: &str = "( test ! -f package.json || ! grep -q '\"test\"' package.json || grep -q 'no test specified' package.json || \
-    { CI=true npm test && echo 'new-tests: npm test passed'; } ) && \
-    ( test -z \"$(find . -name '*.rs' -not -path './target/*' -exec grep -l '#\\[[a-z:_]*test' {} + | head -n 1)\" || \
-    { cargo test && echo 'new-tests: cargo test passed'; } ) && \
-    ( test -z \"$(find . -name 'test_*.py' -o -name '*_test.py' | head -n 1)\" || \
-    { python3 -m pytest && echo 'new-tests: pytest passed'; } ) && \
-    ( test -z \"$(find . -name '*_test.go' | head -n 1)\" || { go test ./... && echo 'new-tests: go test passed'; } ) && \
-    ( test ! -f test.sh || { sh test.sh && echo 'new-tests: test.sh passed'; } )";
+
+/// The tests of an ecosystem of seed 004.
+struct NewTests {
+    /// The files of a project that has such tests, as a regular expression.
+    paths: &'static str,
+    /// Runs the tests, once there are some, and says so: without such a line the work is unverified.
+    run: &'static str,
+}
+
+const ECOSYSTEMS: [NewTests; 5] = [
+    NewTests {
+        paths: r"^package\.json$",
+        run: "! grep -q '\"test\"' package.json || grep -q 'no test specified' package.json || \
+            { CI=true npm test && echo 'new-tests: npm test passed'; }",
+    },
+    NewTests {
+        paths: r"^Cargo\.toml$",
+        run: "! files | grep '\\.rs$' | tr '\\n' '\\0' | xargs -0 grep -q '#\\[[a-z:_]*test' || \
+            { cargo test && echo 'new-tests: cargo test passed'; }",
+    },
+    NewTests {
+        paths: r"(^|/)(test_[^/]*|[^/]*_test)\.py$",
+        run: "python3 -m pytest && echo 'new-tests: pytest passed'",
+    },
+    NewTests { paths: r"_test\.go$", run: "go test ./... && echo 'new-tests: go test passed'" },
+    NewTests { paths: r"^test\.sh$", run: "sh test.sh && echo 'new-tests: test.sh passed'" },
+];
+
+/// The files of the project, without those that git ignores.
+const FILES: &str = "files() { git ls-files -co --exclude-standard 2>/dev/null || \
+    find . -type f -not -path '*/.*' -not -path '*/node_modules/*' -not -path './target/*' | cut -c3-; }; ";
+
+/// The command that runs the tests that a run makes, in a project with these files. What was there before is no test of the run,
+/// and nobody trusts it.
+fn run_new_tests(files: &BTreeSet<String>, package: &str) -> String {
+    // One without a script for tests may get one.
+    let has_script = package.contains("\"test\"") && !package.contains("no test specified");
+    let files = || files.iter().filter(|path| *path != "package.json" || has_script);
+    let is_there = |tests: &NewTests| {
+        Regex::new(tests.paths).is_ok_and(|pattern| files().any(|path| pattern.is_match(path)))
+    };
+    let parts = ECOSYSTEMS.iter().filter(|tests| !is_there(tests));
+    let parts =
+        parts.map(|NewTests { paths, run }| format!("( ! files | grep -qE '{paths}' || {{ {run}; }} )"));
+    format!("{FILES}{}", parts.collect::<Vec<_>>().join(" && "))
+}
 
 pub(super) enum WithoutTests {
     /// The task creates them: a gate runs what is there.
@@ -71,7 +111,8 @@ impl Rules {
         match (together(&offer, true), untested) {
             (Some(tests), _) => work.gates.add(TESTS, &tests)?,
             (None, WithoutTests::Begin) => {
-                work.gates.add(NEW_TESTS, RUN_NEW_TESTS)?;
+                let package = service.text_of(&dir.join("package.json")).unwrap_or_default();
+                work.gates.add(NEW_TESTS, &run_new_tests(&service.files_in(dir)?, &package))?;
                 notes.push(format!(
                     "{dir} has no tests yet: gate {NEW_TESTS} runs those that the run makes; without any, the result is unverified"
                 ));
@@ -91,11 +132,13 @@ impl Rules {
     /// The specification with what no option says; returns what the user should know of that.
     pub(super) fn applied(self, service: &Service, spec: &mut Spec) -> Result<Vec<String>, RequestError> {
         let Self { environment, offer, timeout, notes } = self;
-        let limit = |gate: &GateSpec| match gate.name.as_str() {
+        // The seed's own times hold for the seed's own gates; times that the user set, for all.
+        let time =
+            |set: Option<Millis>, seconds: u64| set.or(offer.is_some().then_some(Millis(seconds * 1000)));
+        let limit = |gate: &GateSpec| match gate.hard {
             _ if gate.is_review() => Some(environment.spec),
-            TESTS | NEW_TESTS if offer.is_some() => Some(environment.test),
-            QUALITY if offer.is_some() => Some(environment.quality),
-            _ => None,
+            true => time(environment.test, 600),
+            false => time(environment.quality, 180),
         };
         for gate in spec.gates.iter_mut().filter(|_| timeout.is_none()) {
             gate.timeout = limit(gate).unwrap_or(gate.timeout);
@@ -152,21 +195,25 @@ fn decide_as_conclave(spec: &mut Spec) {
 /// The variables of seed 004, and its values where they are not set.
 struct Environment {
     implement: Millis,
-    test: Millis,
+    test: Option<Millis>,
     spec: Millis,
-    quality: Millis,
+    quality: Option<Millis>,
     global: Millis,
     threshold: u32,
 }
 
 impl Environment {
     fn read(context: &Context) -> Result<Self, RequestError> {
-        let time = |name: &str, seconds: u64| match context.variable(name) {
-            None => Ok(Millis(seconds * 1000)),
-            Some(text) => values::duration(text).ok().filter(|time| time.0 > 0).ok_or_else(|| {
-                RequestError::usage(format!("{name}: {text:?}: accepted: seconds, or like 90s, 20m"))
-            }),
+        let set = |name: &str| {
+            let text = context.variable(name);
+            let time = text.map(|text| {
+                values::duration(text).ok().filter(|time| time.0 > 0).ok_or_else(|| {
+                    RequestError::usage(format!("{name}: {text:?}: accepted: seconds, or like 90s, 20m"))
+                })
+            });
+            time.transpose()
         };
+        let time = |name: &str, seconds: u64| set(name).map(|time| time.unwrap_or(Millis(seconds * 1000)));
         let threshold = match context.variable("RALPH_STUCK_THRESHOLD") {
             None => refrain_core::spec::StuckSpec::THRESHOLD,
             Some(text) => text.parse().ok().filter(|n| (1..=100).contains(n)).ok_or_else(|| {
@@ -175,9 +222,9 @@ impl Environment {
         };
         Ok(Self {
             implement: time("RALPH_TIMEOUT_IMPLEMENT", 1200)?,
-            test: time("RALPH_TIMEOUT_TEST", 600)?,
+            test: set("RALPH_TIMEOUT_TEST")?,
             spec: time("RALPH_TIMEOUT_SPEC", 300)?,
-            quality: time("RALPH_TIMEOUT_QUALITY", 180)?,
+            quality: set("RALPH_TIMEOUT_QUALITY")?,
             global: time("RALPH_TIMEOUT_GLOBAL", 3600)?,
             threshold,
         })

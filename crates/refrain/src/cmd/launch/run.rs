@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Arg;
 use refrain_app::options::begin::BeginArgs;
+use refrain_app::options::fleet::On;
 use refrain_app::options::git::GitArgs;
+use refrain_app::options::heading;
 use refrain_app::options::values;
 use refrain_app::options::variants::{AdaptedArgs, Difference};
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WorkArgs};
@@ -27,6 +29,7 @@ use refrain_formats::mirror::LOCK;
 
 use super::conclave::{Rules, WithoutTests};
 use super::start;
+use crate::cmd::connect::fleet;
 use crate::out;
 use crate::run::{self, ShowArgs};
 
@@ -49,6 +52,9 @@ pub(crate) struct Args {
     work: AdaptedArgs<WorkArgs, OfRun>,
     #[command(flatten)]
     git: GitArgs,
+    /// Where it runs [default: here]
+    #[arg(help_heading = heading::PLACE, long, value_enum, value_name = "WHERE")]
+    on: Option<On>,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -109,7 +115,8 @@ Examples:
 const ITERATIONS: u32 = 5;
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
-    let Args { task: TaskName { given, id }, prompt_file, max_iter, non_interactive, work, git, show } = args;
+    let Args { task: TaskName { given, id }, prompt_file, max_iter, non_interactive, work, git, on, show } =
+        args;
     let mut work = work.args;
     // The same file is the reviewer's specification; a refusal names it as it was typed.
     if prompt_file == "-" {
@@ -139,7 +146,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         ..BeginArgs::default()
     };
     let rules = Rules::of(context, &service, &dir, &settings, (&mut begin, WithoutTests::Begin))?;
-    let request = StartLoop { options: begin, ..StartLoop::default() };
+    let mut request = StartLoop { options: begin, ..StartLoop::default() };
+    let place = match on {
+        Some(On::Fleet) => Some(fleet::adapt(context, &mut request)?),
+        None => None,
+    };
     let workspace = Workspace { service: service.clone(), settings, dir: dir.clone() };
     let mut prepared = PreparedLoop::new(context, workspace, &request)?;
     prepared.offered.extend(rules.offered());
@@ -152,7 +163,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     }
     let left = service.status(&id).ok();
     match left {
-        Some(left) if may_go_on(&left) && wants_to_go_on(&id, non_interactive, &left)? => {
+        Some(left) if may_go_on(&left) && wants_to_go_on(&id, non_interactive || place.is_some(), &left)? => {
             keeps_its_options(context, spec, &service.spec(&id)?)?;
             if spec.prompt != service.spec(&id)?.prompt && !show.quiet {
                 out::tell_note(format!(
@@ -178,7 +189,10 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
                     "the earlier run of {id} ({word}, iteration {iteration}) is archived, and a new one begins{instead}"
                 ));
             }
-            start::launch(context, prepared.start(context, &mut out::tell_note)?, show)
+            match place {
+                Some(place) => fleet::submit(context, prepared, &place, &show),
+                None => start::launch(context, prepared.start(context, &mut out::tell_note)?, show),
+            }
         }
     }
 }

@@ -134,11 +134,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     launch(context, started, show)
 }
 
-/// Probes beside the start whether there could be a sandbox, for a user at the terminal who has not decided about it.
+/// Probes beside the start whether there could be a sandbox, for a user who reads the header and has not decided about it.
 fn probe_sandbox(context: &Context, prepared: &PreparedLoop, show: &ShowArgs) -> Option<JoinHandle<bool>> {
     let is_decided = prepared.settings.config.sandbox.mode.is_some()
         || ["sandbox", "no-sandbox"].into_iter().any(|option| context.typed.names(option));
-    if is_decided || show.quiet || out::terminal_width().is_none() {
+    if is_decided || show.quiet || show.json || show.events {
         return None;
     }
     let host = context.host.clone();

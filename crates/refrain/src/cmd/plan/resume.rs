@@ -81,7 +81,7 @@ pub(crate) fn resume(
     match show.detach {
         true => {
             context.check(Action::Detach)?;
-            drive::detached(context, service, runner, &context.dir, &show)
+            drive::detached(context, service, runner, &service.project().worktree, &show)
         }
         false => drive::in_foreground(context, service, runner, &show, past),
     }

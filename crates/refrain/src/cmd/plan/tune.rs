@@ -1,9 +1,8 @@
 //! `refrain plan tune`: shows what a failed task received, its output and its failures, and sets advice for its next
 //! agent, written by the user or proposed by another agent.
 
-use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use owo_colors::OwoColorize;
@@ -18,15 +17,15 @@ use refrain_core::plan::{PlanGrant, PlanState, Stage, TaskId, TaskState};
 use refrain_core::spec::AgentSpec;
 use refrain_core::text::{printable, squeeze};
 use refrain_core::view::plan::PlanStatus;
+use refrain_engine::Service;
 use refrain_engine::config::AgentChoice;
-use refrain_engine::{Service, chain, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::selection;
-use crate::out;
 use crate::render::phrase;
 use crate::run::ShowArgs;
+use crate::{out, values};
 
 /// Help a task that its agent could not finish
 ///
@@ -276,14 +275,13 @@ fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
     let file = tempfile::Builder::new().prefix("refrain-tune-").suffix(".md").tempfile();
     let mut file = file.map_err(|error| failed("no file can be made to be edited", &error))?;
     file.write_all(proposed.as_bytes()).map_err(|error| failed("it cannot be written", &error))?;
-    let words = crate::values::editor(context)?.unwrap_or_else(|| vec!["vi".to_owned()]);
-    let Some((program, args)) = words.split_first() else {
-        return Err(RequestError::usage("EDITOR is empty; accepted: a command line"));
-    };
-    let args: Vec<&OsStr> = args.iter().map(OsStr::new).chain([file.path().as_os_str()]).collect();
-    let is_well = tool::at_terminal(program, &args, context.dir.as_std_path(), Stdio::inherit());
-    if !is_well.map_err(|error| failed("the editor cannot be used", &chain(&error)))? {
-        return Err(RequestError::new(Code::Failed, format!("{program} failed; nothing was recorded")));
+    let words = values::editor(context)?.unwrap_or_else(|| vec!["vi".to_owned()]);
+    let path = file.path().to_string_lossy();
+    if values::open(context, &words, Some(&path), &context.dir)? != ExitCode::SUCCESS {
+        return Err(RequestError::new(
+            Code::Failed,
+            format!("{} failed; nothing was recorded", words.join(" ")),
+        ));
     }
     let text =
         std::fs::read_to_string(file.path()).map_err(|error| failed("it cannot be read again", &error))?;

@@ -201,7 +201,7 @@ fn edit(context: &Context) -> Result<ExitCode, RequestError> {
         return Err(RequestError::usage(error).hint("refrain config set KEY VALUE needs none"));
     };
     let path = edit::prepare(home)?;
-    let code = values::open(&words, Some(path.as_str()), home)?;
+    let code = values::open(context, &words, Some(path.as_str()), home)?;
     if code != ExitCode::SUCCESS {
         out::tell_note(format!("the editor {} failed", words.join(" ")));
     }

@@ -277,6 +277,20 @@ fn sighup_ends_the_agent_refunds_and_pauses() {
 }
 
 #[test]
+fn a_loop_under_nohup_outlives_its_terminal() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", &format!("echo x > $NOTES/up; read -r _ < $GATES/go; {CLAIM}"));
+    let program = env!("CARGO_BIN_EXE_refrain");
+    let words = [program, "start", "--command", &agent, "--name", "job", "p"];
+    let session = sandbox.tool("nohup", &words).spawn();
+    sandbox.wait_for_note("up");
+    session.signal_group(Signal::HUP);
+    gate.let_one_pass();
+    session.wait().with_code(0);
+}
+
+#[test]
 fn ctrl_c_twice_ends_the_agent_refunds_and_pauses() {
     let sandbox = sandbox();
     let session = zoo(&sandbox);

@@ -333,7 +333,7 @@ fn a_program_of_the_project_is_not_seen_from_a_worktree_in_another_folder() {
 }
 
 #[test]
-fn a_user_at_a_terminal_reads_that_there_could_be_a_sandbox() {
+fn the_header_says_that_there_could_be_a_sandbox() {
     let Some(sandbox) = sandbox() else { return };
     let agent = sandbox.agent("agent", CLAIM);
     for (name, more, expected) in [("one", &[][..], true), ("two", &["--no-sandbox"], false)] {
@@ -341,6 +341,9 @@ fn a_user_at_a_terminal_reads_that_there_could_be_a_sandbox() {
         let (_, shown) = Terminal::open(&sandbox, &words, &[]).wait();
         assert_eq!(shown.contains("sandbox: available, add --sandbox"), expected, "{shown}");
     }
+    let script = format!("{} start --command {agent} -p x 2>&1", env!("CARGO_BIN_EXE_refrain"));
+    let run = sandbox.tool("sh", &["-c", &script]).run().with_code(0);
+    assert!(run.stdout.contains("sandbox: available, add --sandbox\n"), "{}", run.stdout);
 }
 
 #[test]

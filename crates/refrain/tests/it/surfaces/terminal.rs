@@ -299,6 +299,24 @@ fn ctrl_c_in_a_pager_is_for_the_pager_and_refrain_ends_with_it() {
 }
 
 #[test]
+fn no_program_of_the_project_is_the_shell_of_the_pager_the_pager_or_the_editor() {
+    let sandbox = sandbox();
+    let plant = "mkdir -p .venv/bin; echo .venv > .gitignore; for name in sh less ed; do \
+                 printf '#!/bin/sh\\necho planted\\n' > .venv/bin/$name; chmod +x .venv/bin/$name; done";
+    let agent = sandbox.agent("agent", &format!("{plant}\necho written > seen.txt\n{CLAIM}"));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    let (_, path) = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap();
+    let path = format!("{}:{path}", sandbox.project().join(".venv/bin").display());
+    let env = [("PATH", path.as_str()), ("EDITOR", "ed"), ("SHELL", "sh")];
+    for words in [["diff", "job"].as_slice(), &["open", "job"], &["open", "job", "--shell"]] {
+        let mut terminal = Terminal::open(&sandbox, words, &env);
+        terminal.type_keys("q\rexit\r");
+        let (_, shown) = terminal.wait();
+        assert!(!shown.contains("planted"), "{words:?}: {shown}");
+    }
+}
+
+#[test]
 fn colour_only_on_a_terminal_and_without_no_color() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);

@@ -263,6 +263,22 @@ fn totals_of_a_continued_session_are_not_counted_twice() {
     assert_eq!(used(&journal.state), (Some(2_510), Some(91), false));
 }
 
+/// An agent that gives each run the same session reports what the run cost.
+#[test]
+fn a_cost_of_a_session_that_does_not_grow_is_that_of_a_run() {
+    let run = |input| {
+        reporting(|report| {
+            report.session.id = Some("fixed".into());
+            report.tokens = Some((Scope::Attempt, tokens(input, 0)));
+            report.cost = Some((Scope::Session, Usd(60)));
+        })
+    };
+    let journal = of(AgentKind::Claude).spawns().ends(run(100)).obey().spawns().ends(run(100));
+    assert_eq!(used(&journal.state), (Some(200), Some(120), false));
+    let journal = journal.obey().spawns().ends(run(0));
+    assert_eq!(used(&journal.state), (Some(200), Some(120), false), "it used nothing");
+}
+
 #[test]
 fn usage_of_a_persons_session_before_the_loop_is_unknown_not_zero() {
     let journal = of(AgentKind::Codex).spawns().ends(said("theirs", Scope::Session, 9_000, 700, true));

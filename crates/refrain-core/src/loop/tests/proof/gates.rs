@@ -475,6 +475,17 @@ fn a_repository_that_says_nothing_needs_a_person_and_is_asked_again_after_that()
     }
 }
 
+/// A checkout elsewhere has not what its gates saw besides the tree.
+#[test]
+fn a_task_whose_gates_saw_more_than_its_tree_is_verified_before_it_lands() {
+    for (partial, tree) in [(false, Some(oid(0))), (true, None)] {
+        let taken =
+            Event::CandidateTaken { tree: Some(oid(0)), partial, touched: Vec::new(), changed: Vec::new() };
+        let state = failing_before().attempts(claiming(PROMISE)).then(taken).gates_end(&[0]).obey().state;
+        assert_eq!(TaskEnd::of(&state, "why", None), TaskEnd::Proven { tree });
+    }
+}
+
 /// Another task would meet the same repository, but not the same work.
 #[test]
 fn bad_work_stops_its_task_and_a_bad_repository_the_plan() {
