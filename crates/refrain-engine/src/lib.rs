@@ -94,7 +94,7 @@ pub use service::logs::{LogKind, Part, TextPart, goal};
 pub use service::mirror::{foreign_lock, left_to_others, plan_left_to_others};
 pub use service::requests::SlowRunner;
 pub use service::search::SearchResult;
-pub use service::usage::{UnreportedUsage, UsageSummary};
+pub use service::usage::{UnreportedUsage, UsageScope, UsageSummary};
 pub use service::{LoopLocation, Service};
 pub use session::{Activity, Turn, TurnReport};
 

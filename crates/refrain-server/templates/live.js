@@ -277,12 +277,15 @@
       shown = all.filter((it) => words.every((word) => `${it.name} ${it.more ?? ""} ${it.kind}`.toLowerCase().includes(word))).slice(0, 40);
       if (wanted) shown.push({ name: `Search everything for “${wanted}”`, kind: "search", act: go(`/search?text=${encodeURIComponent(wanted)}`) });
       list.replaceChildren(...shown.map((it, n) => {
-        const item = document.createElement("li"), kind = document.createElement("span");
+        const item = document.createElement("li"), part = (text, name) => {
+          const span = document.createElement("span");
+          span.className = name;
+          span.textContent = text;
+          return span;
+        };
         item.id = `palette-${n}`;
         item.setAttribute("role", "option");
-        kind.className = "chip";
-        kind.textContent = it.kind;
-        item.append(it.name, kind);
+        item.append(part(it.name, "name"), part(it.more ?? "", "goal"), part(it.kind, "chip"));
         item.addEventListener("click", () => { dialog.close(); it.act(); });
         return item;
       }));
@@ -301,16 +304,17 @@
     dialog.showModal();
     try {
       const answer = await fetch("/api/v1/loops?limit=500");
-      const loops = (await answer.json()).loops.map((it) => ({ name: it.loop.id, more: it.loop.reason, kind: it.loop.status, act: go(`/p/${it.project}/${it.loop.id}`) }));
+      const loops = (await answer.json()).loops.map((it) => ({ name: it.loop.id, more: `${it.loop.project.split("/").pop()} · ${it.loop.reason}`, kind: it.loop.status, act: go(`/p/${it.project}/${it.loop.id}`) }));
       all = all.concat(loops);
       if (dialog.open) draw();
     } catch { /* The pages and actions are there. */ }
   }
 
-  // A click on the number of a changed line opens the comment on it.
+  // A click on a changed line opens the comment on it.
   document.addEventListener("click", ({ target }) => {
-    const number = target.closest?.(".diff td.n"), row = number?.parentElement, box = number?.closest(".file").querySelector(".comment");
-    if (!box) return;
+    const row = target.closest?.(".diff tr"), box = row?.closest(".file").querySelector(".comment");
+    // To select a text is no comment.
+    if (!box || row.contains(box) || String(getSelection())) return;
     const line = row.cells[1].textContent || row.cells[0].textContent;
     if (!line) return;
     const place = document.createElement("tr"), cell = place.insertCell();

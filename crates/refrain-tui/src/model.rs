@@ -93,10 +93,17 @@ pub(crate) enum OpenView {
 pub(crate) enum LoopText {
     /// What an attempt printed.
     Output(AttemptId),
-    /// The same of the latest one.
+    /// The same of the latest one; of a plan its status.
     LatestOutput,
     /// What the loop has changed.
     Changes,
+}
+
+impl LoopText {
+    /// Whether the user's pager shows it.
+    pub(crate) fn is_paged(self) -> bool {
+        !matches!(self, Self::Output(_))
+    }
 }
 
 #[derive(Debug)]
@@ -218,6 +225,11 @@ impl Model {
                 shown.filter_map(seen).any(|seen| !seen.brief.has_stopped())
             }
         }
+    }
+
+    /// Whether a text is read that the user's pager is to show: no key may be taken from that.
+    pub(crate) fn is_to_page(&self) -> bool {
+        matches!(self.opened.last(), Some(OpenView::Log(one)) if one.text.is_none() && one.what.is_paged())
     }
 
     pub(crate) fn drawn(&mut self, places: Places) {
@@ -360,11 +372,12 @@ fn text_of(entry: &Entry) -> String {
             let kind = if seen.brief.kind == Kind::Plan { "plan" } else { "" };
             let said = seen.said.as_deref().unwrap_or_default();
             format!(
-                "{} {} {} {kind} {} {said}",
+                "{} {} {} {kind} {} {said} {}",
                 seen.brief.id,
                 seen.brief.status.as_str(),
                 seen.brief.project,
-                seen.brief.reason
+                seen.brief.reason,
+                seen.goal
             )
             .to_lowercase()
         }

@@ -1,9 +1,7 @@
 //! The interface to the program around this crate: its texts for events, and its verbs. Both are those of the command
 //! line.
 
-use jiff::Timestamp;
 use refrain_core::r#loop::{Grant, LoopState};
-use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{FollowEvent, Service};
 
@@ -92,7 +90,8 @@ pub trait Program: Send + Sync {
     /// Renders a loop's events, from the first one on.
     fn narrator(&self) -> Box<dyn Narrator>;
 
-    /// The output of an attempt's agent, of the latest one by default, in lines; only the end of a long one.
+    /// The output of an attempt's agent, of the latest one by default, in lines; only the end of a long one. Of a plan
+    /// its status.
     ///
     /// # Errors
     /// Why it cannot be shown, in a line.
@@ -104,8 +103,8 @@ pub trait Program: Send + Sync {
     /// Why it cannot be shown, in a line.
     fn changes(&self, service: &Service, id: &LoopId) -> Result<String, String>;
 
-    /// The status of a plan, in lines of so many columns; without its tasks.
-    fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String;
+    /// Shows a text in the user's pager, from its end or its beginning; false if there is no pager or it fails.
+    fn page(&self, text: &str, at_end: bool) -> bool;
 }
 
 /// Renders one loop's events as text, with no control characters but style sequences.

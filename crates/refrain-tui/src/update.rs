@@ -42,6 +42,8 @@ pub(crate) enum Message {
     Started(Result<Key, String>),
     /// A second has passed.
     Tick,
+    /// The pager that showed the text of the opened view has ended.
+    Paged,
     /// The program is to end.
     Quit,
 }
@@ -68,6 +70,11 @@ pub(crate) enum Effect {
     Act(Key, Act),
     /// Read a text of a loop.
     Read(Key, LoopText),
+    /// Show a text in the user's pager, from its end or its beginning.
+    Page {
+        text: String,
+        at_end: bool,
+    },
     /// Look what a new loop in a project can be like.
     Offer(Arc<str>),
     /// Start a loop in a project.
@@ -112,6 +119,7 @@ fn take(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Input(_) | Message::Tick => Vec::new(),
         Message::Quit => vec![Effect::Quit],
+        Message::Paged => leave(model),
         Message::News(news) => {
             model.list.take(news);
             again(model)
@@ -144,13 +152,17 @@ fn take(model: &mut Model, message: Message) -> Vec<Effect> {
             if let Some(OpenView::Log(one)) = model.opened.last_mut()
                 && let Some(one) = Some(one).filter(is_it)
             {
+                let page = printed.as_ref().ok().filter(|_| what.is_paged());
+                // A log is read from its end, what changed from its beginning.
+                let at_end = what != LoopText::Changes;
+                let page = page.map(|text| Effect::Page { text: text.clone(), at_end });
                 let mut text = Pane::default();
                 text.push(&printed.unwrap_or_else(|why| why));
-                // A log is read from its end, what changed from its beginning.
-                if what == LoopText::Changes {
+                if !at_end {
                     text.show_beginning();
                 }
                 one.text = Some(text);
+                return page.into_iter().collect();
             }
             Vec::new()
         }
@@ -435,14 +447,15 @@ fn open_log(model: &mut Model) -> Vec<Effect> {
     show_text(model, key, LoopText::Output(attempt))
 }
 
-/// Opens a text of the loop that is meant; a plan, and a text that is open, have none.
+/// Opens a text of the loop that is meant. A plan has no changes of its own, and a text that is open has none.
 fn read(model: &mut Model, what: LoopText) -> Vec<Effect> {
-    let is_loop = match model.opened.last() {
-        None => model.list.current().and_then(seen).is_some_and(|seen| seen.brief.kind != Kind::Plan),
-        Some(OpenView::Loop(_)) => true,
-        Some(OpenView::Plan(_) | OpenView::Log(_)) => false,
+    let is_plan = match model.opened.last() {
+        None => model.list.current().and_then(seen).is_some_and(|seen| seen.brief.kind == Kind::Plan),
+        Some(OpenView::Loop(_)) => false,
+        Some(OpenView::Plan(_)) => true,
+        Some(OpenView::Log(_)) => return Vec::new(),
     };
-    match model.meant().filter(|_| is_loop) {
+    match model.meant().filter(|_| !is_plan || what == LoopText::LatestOutput) {
         Some(key) => show_text(model, key, what),
         None => Vec::new(),
     }

@@ -11,10 +11,17 @@ use crate::out;
 
 /// Shows a text in the pager that the environment names, `less` by default; prints it if standard output is no terminal.
 pub(crate) fn page(context: &Context, text: &str) -> Result<(), RequestError> {
-    let pager = context.variable("PAGER").unwrap_or("less -FRX");
-    if out::terminal_width().is_none() || pager == "cat" || context.variable("TERM") == Some("dumb") {
+    if out::terminal_width().is_none() || !show(context, "less -FRX", text)? {
         out::print(text);
-        return Ok(());
+    }
+    Ok(())
+}
+
+/// Shows a text in the pager that the environment names, or in this one; false if that is none, or fails.
+pub(crate) fn show(context: &Context, less: &str, text: &str) -> Result<bool, RequestError> {
+    let pager = context.variable("PAGER").unwrap_or(less);
+    if pager == "cat" || context.variable("TERM") == Some("dumb") {
+        return Ok(false);
     }
     let failed = |error: std::io::Error| RequestError::new(Code::Failed, format!("the pager: {error}"));
     let mut file = tempfile::tempfile().map_err(failed)?;
@@ -25,11 +32,7 @@ pub(crate) fn page(context: &Context, text: &str) -> Result<(), RequestError> {
     // Ctrl-C means, not the shell around it.
     let script = format!("trap : INT; {pager}");
     let shell = context.outside(Tool::own("sh", context.dir.as_std_path()).args(["-c", &script]));
-    if !shell
+    shell
         .at_terminal(file.into())
-        .map_err(|error| RequestError::new(Code::Failed, format!("the pager: {}", chain(&error))))?
-    {
-        out::print(text);
-    }
-    Ok(())
+        .map_err(|error| RequestError::new(Code::Failed, format!("the pager: {}", chain(&error))))
 }

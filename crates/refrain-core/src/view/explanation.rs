@@ -5,8 +5,6 @@ mod end;
 mod progress;
 mod statement;
 
-use jiff::Timestamp;
-
 pub(super) use self::block::ASKS;
 pub use self::statement::tell_task;
 pub(super) use self::statement::{asked_by, by_person, gates_ran};
@@ -101,7 +99,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
         }
         (None, StatusWord::Crashed, None) => {
             let what = if state.is_in_session() { "its session" } else { RUNNER };
-            gone(what, state.updated_at, state.in_flight().is_some())
+            gone(what, state.in_flight().is_some())
         }
         (None, _, _) => progress::why(state),
     }
@@ -177,11 +175,10 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     }
 }
 
-/// Since when a loop or plan that has not ended has had no runner.
-pub(super) fn gone(what: &str, since: Timestamp, is_interrupted: bool) -> String {
-    let since = since.strftime("%Y-%m-%d %H:%M:%S UTC");
+/// Why a loop or plan that has not ended does not go on.
+pub(super) fn gone(what: &str, is_interrupted: bool) -> String {
     let attempt = if is_interrupted { ", and the interrupted attempt does not count" } else { "" };
-    format!("{what} is gone, its last record is of {since}; nothing is lost{attempt}")
+    format!("{what} is gone; nothing is lost{attempt}")
 }
 
 /// The question of an agent that is blocked.

@@ -287,8 +287,8 @@ fn say_stopped(runner: Option<&mut Runner>, reason: &mut String, needs: &mut Opt
 
 /// Says of a loop, or a plan, that its runner stopped by this error of its own.
 fn say_failed(error: &str, reason: &mut String, needs: &mut Option<String>) {
-    if let Some(rest) = reason.strip_prefix(&format!("{RUNNER} is gone, ")) {
-        let error = squeeze(&printable(error));
+    if let Some(rest) = reason.strip_prefix(&format!("{RUNNER} is gone")) {
+        let (error, rest) = (squeeze(&printable(error)), rest.trim_start_matches([',', ';', ' ']));
         *reason = format!("{RUNNER} stopped by an error: {error}; {rest}");
         *needs = needs.take().map(|needs| format!("remove the cause, then {needs}"));
     }

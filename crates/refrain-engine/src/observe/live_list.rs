@@ -1,9 +1,14 @@
 //! A live list of loops and plans. For surfaces that stay open: it is listed again at each change, and while nothing
 //! changes nothing is done.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
+use camino::Utf8Path;
+use refrain_core::LoopId;
+use refrain_core::text::clip;
 use refrain_store::catalog::{Brief, Detail, Facts};
 
 use crate::observe::journal_watcher::JournalWatcher;
@@ -13,6 +18,12 @@ use crate::{EngineError, Service};
 /// How often it is checked that the runners of driven loops still live.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
 
+/// The longest goal of a row, in bytes.
+const LONGEST_GOAL: usize = 200;
+
+/// How many rows have their goals.
+const MOST_GOALS: usize = 500;
+
 /// A loop or a plan in the live list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListRow {
@@ -21,6 +32,8 @@ pub struct ListRow {
     pub facts: Facts,
     /// The last line that its agent said; none if that was not looked at.
     pub said: Option<String>,
+    /// The first line of its goal, cut; empty if that was not looked at.
+    pub goal: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +54,7 @@ impl Entry {
         let by_task = || facts.current.iter().rev().find_map(|task| task.preview.clone());
         let said = by_loop.map(str::to_owned).or_else(by_task);
         let brief = Brief { object: None, iterations: Vec::new(), ..brief };
-        Some(Self::Seen(Box::new(ListRow { brief, facts, said })))
+        Some(Self::Seen(Box::new(ListRow { brief, facts, said, goal: Arc::default() })))
     }
 
     fn is_driven(&self) -> bool {
@@ -56,6 +69,8 @@ pub struct LiveList {
     everywhere: bool,
     lookout: Option<JournalWatcher>,
     last: Vec<Entry>,
+    /// Of the loops and plans of each project.
+    goals: HashMap<(Arc<str>, LoopId), Arc<str>>,
     /// How long listing took.
     took: Duration,
 }
@@ -63,7 +78,14 @@ pub struct LiveList {
 impl Service {
     /// Looks at all loops and plans of this project, or of all that Refrain has worked in.
     pub fn live_list(&self, everywhere: bool) -> LiveList {
-        LiveList { service: self.clone(), everywhere, lookout: None, last: Vec::new(), took: Duration::ZERO }
+        LiveList {
+            service: self.clone(),
+            everywhere,
+            lookout: None,
+            last: Vec::new(),
+            goals: HashMap::new(),
+            took: Duration::ZERO,
+        }
     }
 
     /// This project, and with it all that Refrain has worked in if that is asked.
@@ -101,12 +123,30 @@ impl LiveList {
             }
             let began = Instant::now();
             let rows = self.service.list_with(self.everywhere, Detail::Object)?;
-            let entries: Vec<_> = rows.into_iter().filter_map(Entry::of).collect();
+            let mut entries: Vec<_> = rows.into_iter().filter_map(Entry::of).collect();
+            self.add_goals(&mut entries);
             self.took = began.elapsed();
             if is_first || entries != self.last {
                 self.last.clone_from(&entries);
                 return Ok(entries);
             }
+        }
+    }
+
+    /// Each is read once.
+    fn add_goals(&mut self, entries: &mut [Entry]) {
+        let mut services: HashMap<Arc<str>, Option<Service>> = HashMap::new();
+        for entry in entries.iter_mut().take(MOST_GOALS) {
+            let Entry::Seen(row) = entry else { continue };
+            let key = (Arc::clone(&row.brief.project), row.brief.id.clone());
+            let goal = self.goals.entry(key).or_insert_with_key(|(project, id)| {
+                let open = || Service::open(Utf8Path::new(&**project), self.service.host.clone()).ok();
+                let service = services.entry(Arc::clone(project)).or_insert_with(open);
+                let goal = service.as_ref().and_then(|service| service.goal(id).ok()).unwrap_or_default();
+                let first = goal.lines().map(str::trim).find(|line| !line.is_empty());
+                clip(first.unwrap_or_default(), LONGEST_GOAL).into()
+            });
+            row.goal = Arc::clone(goal);
         }
     }
 }

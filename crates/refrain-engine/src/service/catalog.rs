@@ -15,7 +15,7 @@ use refrain_store::project::{archive, projects};
 use refrain_store::{JournalError, LoopDir, Project};
 
 use crate::driver::liveness::{alive, status};
-use crate::{ByKind, EngineError, Service, chain};
+use crate::{ByKind, EngineError, Service, UsageScope, chain};
 
 #[derive(Debug)]
 pub enum ListEntry {
@@ -221,13 +221,17 @@ impl Service {
     /// archived ones count. Returns, with the sums, what could not be read and is not in them.
     pub(crate) fn usage(
         &self,
-        everywhere: bool,
+        of: UsageScope<'_>,
         since: Option<Timestamp>,
         tally: impl Fn() -> Tally,
     ) -> Result<(Tally, Vec<ListEntry>), EngineError> {
         let work = |catalog: &mut Catalog| {
             let (mut sums, mut unread) = (tally(), Vec::new());
-            let projects = if everywhere { self.all_projects(catalog)? } else { vec![self.project.clone()] };
+            let projects = match of {
+                UsageScope::Project => vec![self.project.clone()],
+                UsageScope::All => self.all_projects(catalog)?,
+                UsageScope::Of(services) => services.iter().map(|it| it.project.clone()).collect(),
+            };
             for project in projects {
                 let mut found = Vec::new();
                 for shelf in [LoopFolder::Loops, LoopFolder::Archive] {

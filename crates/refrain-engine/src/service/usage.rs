@@ -33,12 +33,22 @@ pub enum UnreportedUsage {
     LookingBack(#[from] MemoryError),
 }
 
+/// The projects whose loops are added up.
+#[derive(Clone, Copy)]
+pub enum UsageScope<'a> {
+    /// That of the service.
+    Project,
+    /// All that Refrain has worked in.
+    All,
+    Of(&'a [Service]),
+}
+
 impl Service {
-    /// Adds up what the loops of this project used, or those of all, `since` then; days are those of the time zone. A
+    /// Adds up what the loops of these projects used, `since` then; days are those of the time zone. A
     /// scraper wants each series, too.
     pub fn used(
         &self,
-        everywhere: bool,
+        of: UsageScope<'_>,
         since: Option<Timestamp>,
         by: GroupBy,
         zone: &TimeZone,
@@ -48,8 +58,8 @@ impl Service {
             let tally = Tally::new(by, zone.clone());
             if in_series { tally.in_series() } else { tally }
         };
-        let (tally, unread) = self.usage(everywhere, since, tally)?;
-        let project = (!everywhere).then(|| self.project().root.to_string());
+        let (tally, unread) = self.usage(of, since, tally)?;
+        let project = matches!(of, UsageScope::Project).then(|| self.project().root.to_string());
         let offset = || now().to_zoned(zone.clone()).offset().to_string();
         let name = zone.iana_name().map_or_else(offset, str::to_owned);
         let mut untold = Vec::new();

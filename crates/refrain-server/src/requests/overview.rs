@@ -7,7 +7,7 @@ use jiff::{Timestamp, Zoned};
 use refrain_core::text::squeeze;
 use refrain_core::view::usage::GroupBy;
 use refrain_core::view::{Group, Iteration, Kind, metrics};
-use refrain_engine::{Brief, ByKind, CostedList, Detail, Facts, ListEntry, Service, now};
+use refrain_engine::{Brief, ByKind, CostedList, Detail, Facts, ListEntry, Service, UsageScope, now};
 
 pub(crate) use self::whole_project::ProjectSettings;
 use super::status::name;
@@ -133,7 +133,8 @@ impl RequestHandler {
     /// first. An unreadable project is omitted.
     pub(crate) fn metrics(&self) -> Result<String, Refusal> {
         let service = self.whole()?;
-        let used = service.used(self.everywhere, None, GroupBy::Agent, &TimeZone::UTC, true)?;
+        let scope = if self.everywhere { UsageScope::All } else { UsageScope::Project };
+        let used = service.used(scope, None, GroupBy::Agent, &TimeZone::UTC, true)?;
         let listed = service.list_with(self.everywhere, Detail::Line)?;
         let words = listed.iter().filter_map(|row| match row {
             ListEntry::Loop(brief) => Some(brief.status),

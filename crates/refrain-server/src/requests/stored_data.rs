@@ -8,7 +8,7 @@ use refrain_core::mirror::Mirror;
 use refrain_core::view::report::Verdict;
 use refrain_core::view::usage::{GroupBy, Report, Since};
 use refrain_core::{LoopId, Record};
-use refrain_engine::{ByKind, Changes, Screen, now};
+use refrain_engine::{ByKind, Changes, Screen, UsageScope, now};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ impl RequestHandler {
         Ok(rounds.map(|it| Round { task: it.task.to_string(), round: it.round, id: it.id }).collect())
     }
 
-    /// The usage of loops: of one project, of all if all are open, or else of the first.
+    /// The usage of loops: of one project, or of all that are open.
     pub(crate) fn usage(&self, asked: &UsageOf) -> Result<Report, Refusal> {
         let wanted = asked.by.as_deref().unwrap_or(GroupBy::Day.as_str());
         let by = GroupBy::ALL.into_iter().find(|by| by.as_str() == wanted).ok_or_else(|| {
@@ -116,8 +116,13 @@ impl RequestHandler {
         });
         let since = since.transpose()?;
         let service = self.named(asked.project.as_deref())?;
-        let everywhere = asked.project.is_none() && self.everywhere;
-        Ok(service.used(everywhere, since, by, &zone, false)?.report)
+        let open: Vec<_> = self.services().into_iter().filter(|it| self.is_whole(it)).collect();
+        let of = match (&asked.project, self.everywhere) {
+            (Some(_), _) => UsageScope::Project,
+            (None, true) => UsageScope::All,
+            (None, false) => UsageScope::Of(&open),
+        };
+        Ok(service.used(of, since, by, &zone, false)?.report)
     }
 
     pub(crate) fn changes_at(&self, address: &Address) -> Result<Changes, Refusal> {

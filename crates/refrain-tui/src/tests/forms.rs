@@ -110,7 +110,7 @@ fn in_the_order_of_projects_each_is_named_once() {
     model.list.order = Order::Project;
     model.list.sort();
     let shown = screen(&mut model, 100, 24);
-    assert_eq!((shown.matches(" parser ").count(), shown.matches(" zoo ").count()), (1, 1), "{shown}");
+    assert_eq!((shown.matches(" parser  ").count(), shown.matches(" zoo  ").count()), (1, 1), "{shown}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use refrain_engine::{Entry, ListRow};
 
 use refrain_core::view::progress;
 
-use super::parts::{bar, fitting, gates, money, of_tone, put, select, top, worked};
+use super::parts::{fitting, gates, money, of_tone, put, select, top, worked};
 use super::preview;
 use crate::model::{Model, Places, place, seen};
 use crate::order::{Order, group_of};
@@ -23,12 +23,12 @@ struct Columns {
     name: usize,
     project: usize,
     status: usize,
-    bar: usize,
     iteration: usize,
     time: usize,
     cost: usize,
     gates: usize,
     said: usize,
+    goal: usize,
 }
 
 impl Columns {
@@ -48,19 +48,14 @@ impl Columns {
         };
         let (status, iteration, time) = (take(15, 0), take(7, 0), take(8, 0));
         let project = if model.project.is_none() { take(14, 0) } else { 0 };
-        // Beside the detail, which has a bar of its own, the cost is worth more than a short one.
-        let bar = match columns {
-            0..100 if is_beside => 0,
-            0..100 => take(6, 0),
-            100.. => take(10, 0),
-        };
         let cost = take(8, 0);
-        // The last word is worth more than all gates.
-        let gates = take(16, 20);
+        // The last word is worth more than all gates, and beside the detail, which has it, gates are.
+        let gates = take(16, if is_beside { 0 } else { 20 });
+        let goal = take(36, 22);
         // A narrower reason is useless, and the detail has it whole.
         let least = if is_beside { 20 } else { 8 };
         let said = Some(left.saturating_sub(1)).filter(|wide| *wide >= least).unwrap_or_default();
-        Self { mark, name, project, status, bar, iteration, time, cost, gates, said }
+        Self { mark, name, project, status, iteration, time, cost, gates, said, goal }
     }
 }
 
@@ -114,7 +109,7 @@ fn nothing(model: &Model) -> String {
     match (&model.list.trouble, model.list.is_read, model.list.filter.is_empty()) {
         (Some(why), ..) => flat(why),
         (None, false, _) => "looking …".to_owned(),
-        (None, true, true) => "No loops yet. refrain start begins one.".to_owned(),
+        (None, true, true) => "No loops yet. n starts one here; refrain start has all options.".to_owned(),
         (None, true, false) => format!("Nothing has {} in it; esc shows all", flat(&model.list.filter)),
     }
 }
@@ -168,12 +163,12 @@ fn header(columns: Columns) -> Line<'static> {
     let parts = [
         (columns.project, "PROJECT"),
         (columns.status, "STATUS"),
-        (columns.bar, ""),
         (columns.iteration, "ITER"),
         (columns.time, "TIME"),
         (columns.cost, "COST"),
         (columns.gates, "GATES"),
         (columns.said, "LAST WORD"),
+        (columns.goal, "GOAL"),
     ];
     for (wide, name) in parts.into_iter().filter(|(wide, _)| *wide > 0) {
         text.push_str(&format!(" {}", fill(name, wide)));
@@ -182,7 +177,7 @@ fn header(columns: Columns) -> Line<'static> {
 }
 
 fn line(model: &Model, seen: &ListRow, before: Option<&Entry>, columns: Columns) -> Line<'static> {
-    let ListRow { brief, facts, said } = seen;
+    let ListRow { brief, facts, said, goal } = seen;
     let mut spans = vec![Span::from(fill(brief.id.as_str(), columns.name))];
     let mut add = |wide: usize, text: String, style: Style| {
         if wide > 0 {
@@ -213,8 +208,6 @@ fn line(model: &Model, seen: &ListRow, before: Option<&Entry>, columns: Columns)
         }
     }
     add(columns.status, word, style);
-    let all = brief.max_iterations.map(u64::from);
-    add(columns.bar, bar(brief.iteration.into(), all, columns.bar), style);
     add(columns.iteration, progress(brief.iteration, brief.max_iterations), plain);
     add(columns.time, worked(seen, model.now), plain);
     add(columns.cost, money(facts.usage.cost_usd, facts.usage.is_more(brief.kind)), plain);
@@ -233,13 +226,16 @@ fn line(model: &Model, seen: &ListRow, before: Option<&Entry>, columns: Columns)
     }
     if columns.said > 0 {
         let said = said.as_ref().filter(|_| !brief.has_stopped()).unwrap_or(&brief.reason);
-        spans.push(Span::from(format!(" {}", cut(&flat(said), columns.said))));
+        spans.push(Span::from(format!(" {}", fill(&flat(said), columns.said))));
+    }
+    if columns.goal > 0 {
+        spans.push(Span::from(format!(" {}", cut(&flat(goal), columns.goal))).dim());
     }
     Line::from(spans)
 }
 
 fn damaged(name: &str, why: &str, columns: Columns) -> Line<'static> {
-    let rest = columns.status + columns.said + columns.bar + columns.time + columns.cost + 8;
+    let rest = columns.status + columns.said + columns.time + columns.cost + 8;
     Line::from(vec![
         Span::from(fill(&flat(name), columns.name)),
         Span::from(format!(" {}", cut(&format!("damaged: {}", flat(why)), rest))).red(),

@@ -22,7 +22,7 @@ pub(super) fn draw(one: &OneLog, buffer: &mut Buffer, area: Rect) -> Places {
     let id = &one.key.id;
     let words = match one.what {
         LoopText::Output(attempt) => format!("Log of {id}, iteration {attempt}{search}"),
-        LoopText::LatestOutput => format!("Log of {id}, latest iteration{search}"),
+        LoopText::LatestOutput => format!("Log of {id}{search}"),
         LoopText::Changes => format!("Changes of {id}{search}"),
     };
     put(buffer, first, 0, &title(&words, area.width, true));

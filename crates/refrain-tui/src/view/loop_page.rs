@@ -93,7 +93,7 @@ fn failing(all: &[Gate], columns: usize) -> impl Iterator<Item = Line<'static>> 
     let failing = all.iter().filter(|gate| gate.hard && !gate.passed).take(MOST_FAILING);
     failing.map(move |gate| {
         let why = gate.why.as_deref().unwrap_or("failed");
-        let before = if gate.failed_before == Some(true) { ", as before the loop" } else { "" };
+        let before = if gate.failed_before == Some(true) { ", failed before too" } else { "" };
         let text = format!("      {}: {} ({why}{before})", gate.name, gate.preview);
         Line::from(cut(&flat(&text), columns).into_owned()).red()
     })

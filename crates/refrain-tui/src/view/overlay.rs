@@ -182,7 +182,7 @@ const HELP: [(&str, &str); 24] = [
     ("c", "cancel, after asking"),
     ("s", "steer: tell the agent something"),
     ("a", "approve, send back, or answer"),
-    ("d l", "its changes; its latest log"),
+    ("d l", "its changes, its latest log, in $PAGER"),
     ("m", "merge, after asking"),
     ("x", "archive, after asking"),
     ("o", "the next order of the list"),

@@ -1,16 +1,22 @@
-//! A plan: its waves, as on the command line, and its tasks with their agents.
+//! A plan: a graph of its waves, and its tasks with their agents.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
-use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord, critical_path};
+use refrain_core::plan::TaskId;
+use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord, WaveView, WaveWord, critical_path};
 
 use refrain_core::view::{active_by, progress};
 
 use super::parts::{LOW, bar, fitting, length, of_tone, put, select, title, took, top};
 use crate::model::{Model, OnePlan, Places};
-use crate::text::{cut, fill, flat, styled, wrapped};
+use crate::text::{cut, fill, flat, wrapped};
+
+/// How wide a column of the graph is, and how far the next one is away.
+const NARROWEST: usize = 17;
+const WIDEST: usize = 44;
+const GAP: usize = 2;
 
 pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect) -> Places {
     let Some(status) = &one.status else {
@@ -27,12 +33,13 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
     let used = if critical.is_some() && is_above { 2 } else { 1 };
     critical.iter().filter(|_| is_above).for_each(|line| put(buffer, area, 1, line));
     let rest = Rect { y: area.y + used, height: area.height.saturating_sub(used), ..area };
-    let board = model.program.board(status, area.width.into(), model.now);
+    let tasks = one.tasks();
+    let at = one.cursor.min(tasks.len().saturating_sub(1));
+    let (words, graph) = graph(status, &path, tasks.get(at).copied(), area.width.into());
     // If there is no room above, it scrolls with the waves.
     let within = critical.iter().filter(|_| !is_above);
     let within = within.flat_map(|line| wrapped(line, area.width.into()));
-    let board: Vec<Line<'static>> = within.chain(board.lines().map(styled)).collect();
-    let tasks = one.tasks();
+    let board: Vec<Line<'static>> = within.chain(graph).collect();
     let wanted = u16::try_from(board.len()).unwrap_or(u16::MAX).saturating_add(1);
     let above = match (area.height < LOW, one.at_board) {
         (true, true) => rest.height,
@@ -46,7 +53,7 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
     };
     let mut places = Places { board: board.len(), ..Places::default() };
     if above > 0 {
-        put(buffer, rest, 0, &title("Waves", area.width, one.at_board));
+        put(buffer, rest, 0, &title(&words, area.width, one.at_board));
         let text = Rect { y: rest.y + 1, height: above - 1, ..rest };
         let from = one.board_top.min(board.len().saturating_sub(text.height.into()));
         (0..text.height).zip(&board[from..]).for_each(|(row, line)| put(buffer, text, row, line));
@@ -58,7 +65,6 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
         // The reason of the selected task is not cut if there is room.
         let note = if below.height >= 6 { 2 } else { 0 };
         let rows = Rect { y: below.y + 1, height: below.height - 1 - note, ..below };
-        let at = one.cursor.min(tasks.len().saturating_sub(1));
         let top = top(one.top, at, rows.height.into(), tasks.len());
         for (row, task) in (0..rows.height).zip(tasks.iter().skip(top)) {
             put(buffer, rows, row, &line(model, status, task, path.contains(&task.id), area.width.into()));
@@ -76,6 +82,78 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
         }
     }
     places
+}
+
+/// The waves as columns of their tasks, as many as fit around the selected task, and the title over them.
+fn graph(
+    plan: &PlanStatus,
+    path: &[TaskId],
+    selected: Option<&TaskView>,
+    columns: usize,
+) -> (String, Vec<Line<'static>>) {
+    let all = plan.waves.len();
+    let fit = ((columns + GAP) / (NARROWEST + GAP)).clamp(1, all.max(1));
+    let wide = ((columns + GAP) / fit).saturating_sub(GAP).min(WIDEST);
+    let at = plan.waves.iter().position(|it| selected.is_some_and(|task| task.wave == Some(it.wave)));
+    let from = at.unwrap_or(0).saturating_sub(fit / 2).min(all.saturating_sub(fit));
+    let shown: Vec<&WaveView> = plan.waves.iter().skip(from).take(fit).collect();
+    let of_wave = |wave: &&WaveView| -> Vec<&TaskView> {
+        plan.tasks.iter().filter(|task| task.wave == Some(wave.wave)).collect()
+    };
+    let tasks: Vec<Vec<&TaskView>> = shown.iter().map(of_wave).collect();
+    let mut lines = vec![Line::from(shown.iter().map(|wave| heading(wave, wide + GAP)).collect::<Vec<_>>())];
+    for row in 0..tasks.iter().map(Vec::len).max().unwrap_or(0) {
+        let cells = tasks.iter().flat_map(|tasks| match tasks.get(row) {
+            Some(task) => {
+                let is_selected = selected.is_some_and(|selected| selected.id == task.id);
+                cell(plan, task, (path.contains(&task.id), is_selected), wide)
+            }
+            None => vec![Span::from(" ".repeat(wide + GAP))],
+        });
+        lines.push(Line::from(cells.collect::<Vec<_>>()));
+    }
+    let words =
+        if fit < all { format!("Waves {}-{} of {all}", from + 1, from + fit) } else { "Waves".into() };
+    (words, lines)
+}
+
+fn heading(wave: &WaveView, wide: usize) -> Span<'static> {
+    let text = format!("Wave {}  {}/{}", wave.wave, wave.tasks_done, wave.tasks_total);
+    let style = match wave.status {
+        WaveWord::Complete => Style::new().green(),
+        WaveWord::InProgress => Style::new().cyan(),
+        WaveWord::Blocked => Style::new().yellow(),
+        WaveWord::Pending => Style::new(),
+    };
+    Span::styled(fill(&text, wide), style.bold())
+}
+
+/// A task in the graph: whether it decides how long the plan takes, its status, its iteration, and its title.
+fn cell(
+    plan: &PlanStatus,
+    task: &TaskView,
+    (is_critical, is_selected): (bool, bool),
+    wide: usize,
+) -> Vec<Span<'static>> {
+    let glyph = match task.status {
+        TaskWord::Done | TaskWord::Review => "✓",
+        TaskWord::InProgress | TaskWord::Landing => "●",
+        TaskWord::Blocked | TaskWord::AwaitingTune | TaskWord::Failed => "✗",
+        TaskWord::WaitingOnBlocked | TaskWord::Pending => "·",
+        TaskWord::Deferred | TaskWord::Cancelled | TaskWord::Expanded => "-",
+    };
+    let current = plan.current.iter().find(|current| current.task == task.id);
+    let current = current.map(|it| format!(" {}", progress(it.iteration, Some(it.max_iterations))));
+    let text = flat(&format!("{}{} {}", task.id, current.unwrap_or_default(), task.title));
+    let style = if is_selected { Style::new().bold().underlined() } else { Style::new() };
+    let text = cut(&text, wide.saturating_sub(3)).into_owned();
+    let rest = (wide + GAP).saturating_sub(3 + Span::from(text.as_str()).width());
+    vec![
+        Span::from(if is_critical { "▸" } else { " " }).bold(),
+        Span::styled(format!("{glyph} "), of(task.status)),
+        Span::styled(text, style),
+        Span::from(" ".repeat(rest)),
+    ]
 }
 
 fn head(model: &Model, status: &PlanStatus, columns: usize) -> Line<'static> {
@@ -127,7 +205,6 @@ fn line(
         None => String::new(),
     };
     let mark = if is_critical { "▸" } else { " " };
-    let wave = task.wave.map(|wave| wave.to_string()).unwrap_or_default();
     let wide = if columns >= 60 { 19 } else { 12 };
     let mut spans = vec![
         Span::from(mark).bold(),
@@ -136,10 +213,6 @@ fn line(
         Span::from(" "),
     ];
     let mut left = columns.saturating_sub(9 + wide);
-    if left >= 40 {
-        spans.push(Span::from(fill(&format!("wave {wave}"), 9)).dim());
-        left -= 9;
-    }
     if left >= 40 {
         spans.push(Span::from(fill(&who, 24)));
         left -= 24;

@@ -23,7 +23,7 @@ pub(super) fn sides(area: Rect) -> (Rect, Option<Rect>) {
         return (area, None);
     }
     // The list is as wide as its columns need; the detail has the rest.
-    let list = (area.width * 11 / 20).clamp(72, 110);
+    let list = (area.width * 11 / 20).clamp(72, 150);
     let detail = Rect { x: area.x + list + 2, width: area.width - list - 2, ..area };
     (Rect { width: list, ..area }, Some(detail))
 }
@@ -52,7 +52,7 @@ pub(super) fn draw(model: &Model, entry: Option<&Entry>, buffer: &mut Buffer, ar
 }
 
 fn facts(model: &Model, seen: &ListRow, columns: usize) -> Vec<Line<'static>> {
-    let ListRow { brief, facts, said } = seen;
+    let ListRow { brief, facts, said, .. } = seen;
     let verification = Verification::of(brief.status, brief.verified);
     let tone = of_tone(Tone::of(brief.status, brief.verified));
     let all = brief.max_iterations.map(u64::from);

@@ -61,16 +61,6 @@ pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
     text
 }
 
-/// All but its tasks, for a screen that shows those itself: its waves and its facts.
-pub(crate) fn overview(view: &PlanStatus, width: usize, now: Timestamp) -> String {
-    let art = Art { width: Some(width), blocks: true };
-    let mut text = String::new();
-    waves(view, art, now)
-        .iter()
-        .for_each(|line| text.push_str(&(phrase::broken("", 4, line, art.width) + "\n")));
-    text + "\n" + &facts(view, art.width, now)
-}
-
 fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
     let pipeline = if view.pipeline { ", without waiting for waves" } else { "" };
     let proof = match view.verification.as_slice() {

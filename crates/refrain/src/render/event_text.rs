@@ -446,7 +446,8 @@ pub(crate) fn going_on(
     if silent < SILENT && is_log {
         return None;
     }
-    let mut text = format!("iteration {} runs for {}", flight.id, phrase::seconds(ran));
+    let of = state.limits.max_iterations.map(|most| format!("/{most}")).unwrap_or_default();
+    let mut text = format!("iteration {}{of} runs for {}", flight.id, phrase::seconds(ran));
     match silent {
         ..SILENT => {}
         _ if silent < ran => text.push_str(&format!(", silent for {}", phrase::seconds(silent))),

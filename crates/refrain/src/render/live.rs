@@ -185,9 +185,9 @@ mod tests {
             let mut live = Live::new(StatusStyle::InPlace, at(0));
             let renew = |live: &mut Live, seconds| live.renew(&state, Some(width), at(seconds));
             let mut writes = vec![renew(&mut live, 9)];
-            assert!(line(&writes, width).starts_with("· iteration 1 runs"), "{writes:?}");
+            assert!(line(&writes, width).starts_with("· iteration 1/3 runs"), "{writes:?}");
             writes.push(renew(&mut live, 599));
-            assert!(line(&writes, width).starts_with("· iteration 1 runs"), "{writes:?}");
+            assert!(line(&writes, width).starts_with("· iteration 1/3 runs"), "{writes:?}");
             assert!(
                 width < 60 || line(&writes, width).ends_with("runs for 9m 59s in silence; it has 1s more")
             );
@@ -197,7 +197,8 @@ mod tests {
                 live.hear(&FollowEvent::Said(event), at(585));
             }
             writes.push(renew(&mut live, 600));
-            let whole = "· iteration 1 runs for 10m 0s, silent for 15s; 151.0k tokens, $0.65; it has 0s more";
+            let whole =
+                "· iteration 1/3 runs for 10m 0s, silent for 15s; 151.0k tokens, $0.65; it has 0s more";
             assert!(width < 200 || line(&writes, width) == whole, "{}", line(&writes, width));
             assert!(width < 80 || line(&writes, width).contains("$0.65"), "{}", line(&writes, width));
             writes.push(live.erase());

@@ -59,9 +59,7 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
             format!("{spent} of {cap} spent{assumed}, and {} not done", tasks(all - landed.min(all)))
         }
         Some(PlanEnd::Blocked) => blocked(state),
-        None if word == StatusWord::Crashed => {
-            gone(RUNNER, state.updated_at, state.running().next().is_some())
-        }
+        None if word == StatusWord::Crashed => gone(RUNNER, state.running().next().is_some()),
         None => at_work(state, all),
     }
 }

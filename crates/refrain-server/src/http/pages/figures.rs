@@ -6,6 +6,7 @@ pub(super) mod loop_charts;
 use std::fmt;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
 use refrain_core::view;
@@ -13,19 +14,26 @@ use refrain_engine::now;
 
 pub(super) use self::chart::{Chart, Point, Unit};
 
-/// A moment as HTML: how long ago it was, with the time in UTC. A script keeps it current and shows the local time.
+/// A moment as HTML: how long ago it was, with the time by the clock of this machine. A script keeps it current and shows the local time.
 pub(super) struct Moment(pub(super) Timestamp);
+
+impl Moment {
+    pub(super) fn clock(&self) -> String {
+        clock(self.0)
+    }
+}
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let full = utc(self.0);
+        let full = self.clock();
         let ago = ago(Millis::from(now().duration_since(self.0).unsigned_abs()));
         write!(f, "<time datetime=\"{}\" title=\"{full}\">{ago}</time>", self.0)
     }
 }
 
-pub(super) fn utc(moment: Timestamp) -> String {
-    moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+/// A moment by the clock of this machine.
+pub(super) fn clock(moment: Timestamp) -> String {
+    moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
 }
 
 /// In the largest unit, as lists have room for.

@@ -246,10 +246,17 @@ fn done(handler: &RequestHandler, place: &LoopAddress, action: &str, fields: Fie
             let max_iterations = number(("max_iterations", "Iterations in total"), fields.max_iterations)?;
             let max_cost_usd = number(("max_cost_usd", "Dollars in total"), fields.max_cost_usd)?;
             // What the agent should change in work that is sent back.
-            if !text.trim().is_empty() {
+            let has_text = !text.trim().is_empty();
+            if has_text {
                 handler.say(place, &Steering { text })?;
             }
-            handler.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() })
+            let resumed =
+                handler.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() });
+            if has_text && resumed.is_err() {
+                // The next press sends it again.
+                let _ = handler.take_back(place, &TakeBack::default());
+            }
+            resumed
         }
         "approve" => handler.approve(place, &Approve { tree: fields.tree }),
         "tune" => match handler.tune(place, &Tune { task: task(fields.task)?, text })? {

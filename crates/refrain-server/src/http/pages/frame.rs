@@ -7,6 +7,7 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 
+use super::parts::sentence;
 use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 use crate::requests::LoopAddress;
@@ -109,6 +110,7 @@ fn notice(verb: &str) -> &'static str {
 struct FailurePage {
     frame: Frame,
     error: String,
+    is_missing: bool,
 }
 
 pub(super) fn page(page: &impl Template) -> Response {
@@ -119,7 +121,9 @@ pub(super) fn page(page: &impl Template) -> Response {
 }
 
 pub(super) fn failed(state: &AppState, failure: &Failure) -> Response {
-    let shown = page(&FailurePage { frame: Frame::of_all(state), error: failure.error.clone() });
+    let is_missing = failure.status() == StatusCode::NOT_FOUND;
+    let error = sentence(&failure.error);
+    let shown = page(&FailurePage { frame: Frame::of_all(state), error, is_missing });
     (failure.status(), shown).into_response()
 }
 

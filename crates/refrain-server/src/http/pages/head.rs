@@ -2,13 +2,13 @@
 
 use askama::Template;
 use refrain_core::git::PullRequest;
-use refrain_core::r#loop::QueuedRequest;
+use refrain_core::r#loop::{QueuedEffect, QueuedRequest};
 use refrain_core::text::{clip, squeeze};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{ApprovalWord, Group, Status, StatusWord, WaitsFor, progress};
 use refrain_engine::ChangeSize;
 
-use super::figures::{Meter, Moment, utc};
+use super::figures::{Meter, Moment, clock};
 use super::parts::{GateChip, Label, Need, NeedFacts, Strip, agent_name, sentence};
 use crate::requests::WorkPlace;
 
@@ -108,7 +108,11 @@ impl Head {
         });
         let merged_into = status.merged_into.as_ref();
         let can_merge = work.can_merge && awaited.is_none();
-        let (primary, acts) = acts(status.status, need.is_some(), can_merge, !work.is_archived);
+        let (mut primary, acts) = acts(status.status, need.is_some(), can_merge, !work.is_archived);
+        // It is asked for already, and listed with the button that takes it back.
+        if status.queued.iter().any(|queued| queued.effect == QueuedEffect::Pause) {
+            primary = None;
+        }
         let model = status.model.as_deref().map(|model| format!(" · {model}")).unwrap_or_default();
         let mut facts = vec![("Agent", format!("{}{model}", agent_name(&status.agent.to_string())))];
         let merged = match merged_into {
@@ -123,7 +127,7 @@ impl Head {
         }
         facts.extend(status.mode.clone().map(|mode| ("Mode", mode)));
         if let Some(wait) = &status.wait {
-            facts.push(("Waits until", utc(wait.until)));
+            facts.push(("Waits until", clock(wait.until)));
         }
         let usage = &status.usage;
         let cap = status.limits.max_cost.map(f64::from);

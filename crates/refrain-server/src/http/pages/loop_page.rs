@@ -15,7 +15,7 @@ use refrain_engine::ChangeSize;
 use super::figures::{Moment, money};
 use super::frame::{Frame, PageQuery, page, shown};
 use super::head::Head;
-use super::parts::pip;
+use super::parts::{GateChip, pip};
 use super::plan;
 use crate::http::api::At;
 use crate::http::app_state::AppState;
@@ -42,11 +42,21 @@ struct Page {
     /// The agent printed something on standard error.
     has_errors: bool,
     items: Vec<Item>,
+    /// What came of the attempt, once it has ended.
+    ending: Option<Ending>,
     /// The loop's worktree, which paths in it leave out.
     folder: String,
     failures: Vec<FailureView>,
     rail: Vec<Row>,
     can_steer: bool,
+}
+
+/// How an attempt ended, and what its gates said.
+struct Ending {
+    outcome: String,
+    /// Its iteration, of which the changes are known.
+    n: u32,
+    gates: Vec<GateChip>,
 }
 
 /// An attempt in the list of iterations.
@@ -136,6 +146,12 @@ pub(super) async fn framed(
             let rail = all.iter().rev().map(|it| row(&seen.status, it, attempt.as_deref())).collect();
             let head = seen.head(&frame, &base, "");
             let can_steer = seen.can_steer();
+            let shown = all.iter().find(|it| attempt.as_ref().is_some_and(|at| it.id().to_string() == *at));
+            let ending = shown.filter(|it| it.ended_at.is_some()).map(|it| Ending {
+                outcome: outcome(&seen.status, it),
+                n: it.n,
+                gates: it.gates.iter().map(|gate| GateChip::of(&gate.name, gate.hard, gate.passed)).collect(),
+            });
             let folder = format!("{}/", seen.status.worktree);
             page(&Page {
                 frame: Frame { icon: head.icon, ..frame },
@@ -148,6 +164,7 @@ pub(super) async fn framed(
                 has_errors,
                 items: transcript(activity.lines, &folder),
                 folder,
+                ending,
                 failures,
                 rail,
                 can_steer,

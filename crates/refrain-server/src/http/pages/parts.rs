@@ -163,6 +163,8 @@ pub(super) struct TaskNeed {
     /// Its question, or why it stopped.
     pub(super) text: String,
     pub(super) is_question: bool,
+    /// The plan has stopped: a running one takes no answers.
+    pub(super) can_answer: bool,
 }
 
 impl TaskNeed {
@@ -178,6 +180,7 @@ impl TaskNeed {
             title: title.to_owned(),
             text: question.map_or_else(|| sentence(reason), str::to_owned),
             is_question: question.is_some(),
+            can_answer: true,
         }
     }
 }

@@ -8,7 +8,7 @@ use refrain_core::view::plan::{
 };
 use refrain_core::view::progress;
 
-use super::figures::{Moment, money, utc};
+use super::figures::{Moment, clock, money};
 use super::frame::{Frame, page};
 use super::head::Head;
 use super::parts::{TaskNeed, agent_name};
@@ -68,7 +68,12 @@ pub(super) fn show(frame: Frame, base: String, status: &PlanStatus) -> Response 
         head,
         critical: joined(&critical, " → "),
         waves: waves(status, &critical),
-        blocked: status.blocked.iter().filter(|_| can_change(status)).map(|it| blocked(&base, it)).collect(),
+        blocked: status
+            .blocked
+            .iter()
+            .filter(|_| can_change(status))
+            .map(|it| blocked(&base, status, it))
+            .collect(),
         can_add: can_change(status),
         base,
     })
@@ -145,7 +150,7 @@ fn card(plan: &PlanStatus, task: &TaskView, critical: &[TaskId]) -> Card {
         None if task.iterations == 0 => String::new(),
         None => done,
     };
-    let waits = now.and_then(|it| it.wait).map(|wait| format!("waits until {}", utc(wait.until)));
+    let waits = now.and_then(|it| it.wait).map(|wait| format!("waits until {}", clock(wait.until)));
     let does = now.and_then(|it| it.preview.clone().or_else(|| it.reason.clone()));
     Card {
         id: task.id.to_string(),
@@ -170,10 +175,11 @@ fn card(plan: &PlanStatus, task: &TaskView, critical: &[TaskId]) -> Card {
     }
 }
 
-fn blocked(base: &str, it: &BlockedTask) -> BlockedCard {
+fn blocked(base: &str, plan: &PlanStatus, it: &BlockedTask) -> BlockedCard {
     let named = (it.task.as_str(), it.title.as_str());
+    let need = TaskNeed::of((base, ""), named, (it.question.as_deref(), &it.reason));
     BlockedCard {
-        need: TaskNeed::of((base, ""), named, (it.question.as_deref(), &it.reason)),
+        need: TaskNeed { can_answer: plan.status.has_stopped(), ..need },
         tried: format!("iterations: {}", it.attempts),
         since: it.blocked_at.map(Moment),
     }

@@ -272,7 +272,9 @@ fn act(handler: &RequestHandler, typed: &StartForm) -> Result<Outcome, Refusal> 
     let start = typed.start()?;
     if typed.is_preview {
         let words = handler.preview(&start)?;
-        let command = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        // The form's own goal is read from standard input.
+        let typed = words.iter().map(|word| if word == "-" { &start.goal } else { word });
+        let command = typed.map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         let (_, forecasts) = handler.offer(start.workspace.as_deref())?;
         let agent = start.agent.as_deref().unwrap_or(COMMAND);
         let forecast = forecasts.iter().find(|(of, _)| of == agent);
@@ -297,6 +299,7 @@ fn sentences(start: &Start, command: &[String]) -> Vec<String> {
         |most| format!("{most} iterations"),
     );
     let limit = |option: &str| command.iter().find_map(|word| word.strip_prefix(option));
+    let time = limit("--timeout=").map(|time| format!(", each of at most {time}")).unwrap_or_default();
     let money = limit("--max-cost=").map(|cost| format!(", and at ${cost}")).unwrap_or_default();
     let done = match start.gates.as_slice() {
         [] => "No gate checks the work: it ends unverified, on the agent's word.".to_owned(),
@@ -307,7 +310,7 @@ fn sentences(start: &Start, command: &[String]) -> Vec<String> {
         }
     };
     let mut all =
-        vec![format!("{agent} works {place}."), format!("It stops after {iterations}{money}."), done];
+        vec![format!("{agent} works {place}."), format!("It stops after {iterations}{time}{money}."), done];
     all.extend(start.sandbox.then(|| "The agent and the gates run in a sandbox.".to_owned()));
     all.extend(start.require_approval.then(|| "Then it waits for your approval.".to_owned()));
     all
@@ -358,10 +361,10 @@ mod tests {
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let start = StartForm::of(fields.to_vec()).start().unwrap();
         assert_eq!(
-            sentences(&start, &["--max-cost=5".to_owned()]),
+            sentences(&start, &["--max-cost=5".to_owned(), "--timeout=30m".to_owned()]),
             [
                 "claude works in its own worktree, on a new branch.",
-                "It stops after 20 iterations, or as many as the configuration says, and at $5.",
+                "It stops after 20 iterations, or as many as the configuration says, each of at most 30m, and at $5.",
                 "It is done when tests passes on the work."
             ]
         );

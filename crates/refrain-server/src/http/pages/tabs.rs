@@ -274,7 +274,7 @@ pub(super) async fn report(State(state): Shared, At(place): At<LoopAddress>, ask
         facts.extend((!status.commits.is_empty()).then(|| ("Commits", status.commits.join(" "))));
         let row = |it: &Iteration| Row {
             name: it.id().to_string(),
-            took: took(status, it),
+            took: if it.ended_at.is_none() { String::new() } else { took(status, it) },
             outcome: outcome(status, it),
             tokens: tokens(&it.usage),
             cost: cost(&it.usage),

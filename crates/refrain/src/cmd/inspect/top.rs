@@ -4,7 +4,6 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use refrain_app::remote::{self, Start};
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::answer::answer_detached;
@@ -18,22 +17,21 @@ use refrain_core::agent::AgentEvent;
 use refrain_core::r#loop::Grant;
 use refrain_core::text::printable;
 use refrain_core::view::Charset;
-use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId, LoopState};
 use refrain_engine::config::{AgentChoice, Theme};
-use refrain_engine::{ByKind, FollowEvent, Service, chain};
+use refrain_engine::{ByKind, FollowEvent, Service, chain, now};
 use refrain_tui::{Act, Narrator, NewLoop, Objection, Program};
 
 use crate::cmd::control::merge::merge_words;
 use crate::cmd::control::{cancel, pause, steer};
 use crate::cmd::inspect::diff::coloured;
 use crate::cmd::launch::resume::parse_grant;
-use crate::out;
-use crate::plan::status_text;
+use crate::plan::status_text::{self, Art};
 use crate::render::agent_text::AgentText;
 use crate::render::narrator;
 use crate::run::runtime;
 use crate::values::charset;
+use crate::{out, pager};
 
 /// How much of a log is shown at once, in bytes.
 const LONGEST_LOG: u64 = 512 << 10;
@@ -171,11 +169,12 @@ impl Program for Verbs {
     }
 
     fn log(&self, service: &Service, id: &LoopId, attempt: Option<AttemptId>) -> Result<String, String> {
-        let latest = || match service.standing(id) {
-            Ok(ByKind::Loop(status)) => status.iterations?.last().map(|it| it.id()),
-            Ok(ByKind::Plan(_)) | Err(_) => None,
+        let latest = match attempt.is_none().then(|| service.standing(id)) {
+            Some(Ok(ByKind::Loop(status))) => status.iterations.unwrap_or_default().last().map(|it| it.id()),
+            Some(Ok(ByKind::Plan(plan))) => return Ok(status_text::text(&plan, Art::current(), now())),
+            Some(Err(_)) | None => None,
         };
-        let attempt = attempt.or_else(latest).ok_or_else(|| format!("no iteration of {id} has started"))?;
+        let attempt = attempt.or(latest).ok_or_else(|| format!("no iteration of {id} has started"))?;
         let heard = service.heard(id, attempt, None, LONGEST_LOG).map_err(|error| chain(&error))?;
         let heard = heard.ok_or_else(|| format!("iteration {attempt} printed nothing"))?;
         let mut text = match heard.from {
@@ -193,8 +192,9 @@ impl Program for Verbs {
         Ok(text)
     }
 
-    fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String {
-        status_text::overview(plan, columns, now)
+    fn page(&self, text: &str, at_end: bool) -> bool {
+        let less = if at_end { "less -R +G" } else { "less -R" };
+        pager::show(&self.context, less, text).unwrap_or_default()
     }
 }
 

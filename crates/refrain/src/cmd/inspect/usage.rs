@@ -12,7 +12,7 @@ use refrain_core::view::usage::{
 };
 use refrain_core::view::{self, metrics};
 
-use refrain_engine::{Detail, ListEntry, UnreportedUsage, UsageSummary};
+use refrain_engine::{Detail, ListEntry, UnreportedUsage, UsageScope, UsageSummary};
 
 use crate::cmd::inspect::list::tell_damaged;
 use crate::out;
@@ -77,8 +77,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let now = refrain_engine::now().to_zoned(zone.clone());
     let since = args.since.map(|since| since.moment(&now)).transpose();
     let since = since.map_err(|error| RequestError::usage(format!("--since: {error}")))?;
+    let scope = if args.all_projects { UsageScope::All } else { UsageScope::Project };
     let UsageSummary { report, series, unread, untold } =
-        service.used(args.all_projects, since, args.by, &zone, is_scraped)?;
+        service.used(scope, since, args.by, &zone, is_scraped)?;
     unread.iter().for_each(tell_damaged);
     for error in untold {
         let error = match error {

@@ -393,7 +393,7 @@ fn a_terminal_has_a_status_line_below_the_output_and_folds_a_long_one() {
         let last = |text: &str| text.trim_end().lines().last().unwrap_or_default().to_owned();
         eventually("the burst is over", || screen().contains("line 300").then_some(()));
         eventually("it has a status line", || {
-            last(&screen()).starts_with("· iteration 1 runs for").then_some(())
+            last(&screen()).starts_with("· iteration 1/20 runs for").then_some(())
         });
         let shown = screen();
         assert!(shown.contains("line 10\n") && !shown.contains("line 11\n"), "{shown}");

@@ -209,6 +209,32 @@ fn the_log_of_an_attempt_is_opened_from_its_loop_at_every_size() {
 }
 
 #[test]
+fn changes_and_logs_are_read_in_the_users_pager() {
+    let sandbox = sandbox();
+    start(&sandbox, "job", "echo what the agent printed; echo made > made.txt", &["-m", "1"]);
+    sandbox.wait_for_status("job", "iteration-cap");
+    let pager = sandbox.agent("pager", "cat; echo 'the end of it'; read -r _ < /dev/tty");
+    let mut top = Top::open_with(&sandbox, (80, 24), &[], &[("PAGER", &pager)]);
+    top.wait_for("iteration-cap");
+    top.press("d", "the end of it");
+    assert!(top.screen().contains("+made") && !top.screen().contains("STATUS"), "{}", top.screen());
+    // Keys are the pager's, and so is Ctrl-C, of which its whole process group hears.
+    top.press("q\r", "STATUS");
+    top.press("l", "what the agent printed\nthe end of it");
+    signal_process(top.terminal.pid(), Signal::INT);
+    top.press("\r", "STATUS");
+    top.press("/nowhere", "filter: nowhere");
+    top.press("\x1b", "? help");
+    top.quit();
+    // Without one, the program's own view is there.
+    let mut top = Top::open_with(&sandbox, (80, 24), &[], &[("PAGER", "cat")]);
+    top.wait_for("iteration-cap");
+    top.press("d", "Changes of job");
+    top.wait_for("+made");
+    top.quit();
+}
+
+#[test]
 fn no_key_is_lost_while_the_terminal_is_resized() {
     let sandbox = sandbox();
     let mut top = Top::open(&sandbox, (80, 24), &[]);

@@ -104,6 +104,12 @@ impl Chart {
             labels: labels(points),
         })
     }
+
+    /// The same with marks that are iterations.
+    pub(crate) fn by_iteration(mut self) -> Self {
+        self.marks.iter_mut().for_each(|mark| mark.says.insert_str(0, "Iteration "));
+        self
+    }
 }
 
 fn marks(points: &[Point], scale: &Scale) -> Vec<Mark> {
@@ -149,7 +155,8 @@ impl Scale {
         let step = match unit {
             Unit::Time if most > 7_200_000.0 => 3_600_000.0,
             Unit::Time if most > 120_000.0 => 60_000.0,
-            Unit::Time => 1_000.0,
+            Unit::Time if most > 2_000.0 => 1_000.0,
+            Unit::Time => 100.0,
             Unit::Money | Unit::Tokens | Unit::Count => 1.0,
         };
         let least = if unit == Unit::Money { 0.01 } else { 2.0 };

@@ -24,7 +24,8 @@ pub(crate) fn cost(status: &Status) -> Option<Chart> {
     for (at, it) in latest(status).iter().enumerate() {
         points[at].note = format!("this one {}", super::money(it.usage.cost_usd, it.usage.cost_at_least));
     }
-    Chart::line("Cost so far", Unit::Money, &points, status.limits.max_cost.map(f64::from))
+    let cap = status.limits.max_cost.map(f64::from);
+    Chart::line("Cost so far", Unit::Money, &points, cap).map(Chart::by_iteration)
 }
 
 /// The tokens that each iteration read and wrote.
@@ -34,13 +35,13 @@ pub(crate) fn tokens(status: &Status) -> Option<Chart> {
         (None, None) => None,
         (read, said) => Some((read.unwrap_or(0) + said.unwrap_or(0)) as f64),
     });
-    several(&points).then(|| Chart::columns("Tokens", Unit::Tokens, "by iteration".to_owned(), &points))?
+    columns("Tokens", Unit::Tokens, "by iteration", &points)
 }
 
 /// How long each iteration took.
 pub(crate) fn time(status: &Status) -> Option<Chart> {
     let points = points(status, |it| Some(it.ended_at?.duration_since(it.started_at).as_secs_f64() * 1000.0));
-    several(&points).then(|| Chart::columns("Time", Unit::Time, "by iteration".to_owned(), &points))?
+    columns("Time", Unit::Time, "by iteration", &points)
 }
 
 /// The tests that failed after each iteration, as far as they are known.
@@ -53,12 +54,13 @@ pub(crate) fn failing(counts: &[(String, Option<u64>)]) -> Option<Chart> {
         class: if *count == Some(0) { "passed" } else { "failed" },
     };
     let points: Vec<_> = counts.iter().map(point).collect();
-    several(&points)
-        .then(|| Chart::columns("Failing tests", Unit::Count, "after each iteration".to_owned(), &points))?
+    columns("Failing tests", Unit::Count, "after each iteration", &points)
 }
 
-fn several(points: &[Point]) -> bool {
-    points.iter().filter(|point| point.value.is_some()).count() > 1
+/// None for one known value: it needs no chart.
+fn columns(title: &'static str, unit: Unit, says: &str, points: &[Point]) -> Option<Chart> {
+    let known = points.iter().filter(|point| point.value.is_some()).count();
+    Chart::columns(title, unit, says.to_owned(), points).filter(|_| known > 1).map(Chart::by_iteration)
 }
 
 fn latest(status: &Status) -> &[Iteration] {

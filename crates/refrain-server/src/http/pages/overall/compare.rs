@@ -24,8 +24,8 @@ struct Page {
     frame: Frame,
     /// What is compared, as `PROJECT/ID`.
     names: [String; 2],
-    /// What can be.
-    choices: Vec<String>,
+    /// What can be, each with its goal.
+    choices: Vec<(String, String)>,
     sides: Vec<Side>,
     rows: Vec<Row>,
 }
@@ -55,12 +55,13 @@ pub(super) async fn show(State(state): State<Arc<AppState>>, asked: PageQuery) -
     shown(&state, found, |(choices, sides, rows)| page(&Page { frame, names, choices, sides, rows }))
 }
 
-type Compared = (Vec<String>, Vec<Side>, Vec<Row>);
+type Compared = (Vec<(String, String)>, Vec<Side>, Vec<Row>);
 
 fn look(handler: &RequestHandler, names: &[String; 2]) -> Result<Compared, Refusal> {
     let entries = handler.overview(&OverviewFilter::default())?.entries;
     let loops = entries.iter().filter(|entry| entry.facts.tag.is_none());
-    let choices = loops.map(|entry| format!("{}/{}", entry.project, entry.brief.id)).collect();
+    let choices =
+        loops.map(|entry| (format!("{}/{}", entry.project, entry.brief.id), entry.goal.clone())).collect();
     let [Some(one), Some(other)] = names.each_ref().map(|name| place(name)) else {
         return Ok((choices, Vec::new(), Vec::new()));
     };

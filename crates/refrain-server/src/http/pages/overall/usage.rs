@@ -9,7 +9,7 @@ use axum::response::Response;
 use jiff::ToSpan;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use refrain_core::text::grouped;
+use refrain_core::text::{grouped, thousands};
 use refrain_core::view::usage::{Group, GroupBy, Report, Sum};
 use refrain_engine::now;
 
@@ -203,7 +203,9 @@ fn rows(report: &Report) -> Vec<Row> {
             attempts: grouped(it.used.attempts),
             tokens: match (usage.input_tokens, usage.output_tokens) {
                 (None, None) => "–".to_owned(),
-                (read, said) => format!("{} / {}", grouped(read.unwrap_or(0)), grouped(said.unwrap_or(0))),
+                (read, said) => {
+                    format!("{} / {}", thousands(read.unwrap_or(0)), thousands(said.unwrap_or(0)))
+                }
             },
         }
     };

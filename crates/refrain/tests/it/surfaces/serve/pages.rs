@@ -181,6 +181,9 @@ fn each_gate_result_links_to_its_log() {
     let place = format!("/p/{}/job/gates", project(&served));
     let page = served.gets(&place).with_status(200);
     page.says("tests after iteration 1: failed");
+    // The activity of an iteration ends with how it ended and its gates.
+    let ending = format!("<b>claimed</b><a href=\"{place}?at=1&amp;gate=tests#failure\">");
+    served.gets(&format!("/p/{}/job?at=1", project(&served))).with_status(200).says(&ending);
     let links = page.body.split("href=\"").filter_map(|part| part.split_once('"').map(|(link, _)| link));
     let cells: Vec<_> = links.filter(|link| link.contains("gates?at=")).collect();
     assert!(!cells.is_empty(), "{page:#?}");
@@ -235,6 +238,24 @@ fn the_question_of_a_task_is_answered_on_the_list_and_its_plan_continues() {
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     served.posts_with(&format!("{plan}/tune"), form, "back=/&task=1&text=Use+pine.").with_status(303);
     sandbox.wait_for_status("x", "completed");
+    served.ends();
+}
+
+#[test]
+fn a_text_for_refused_work_is_queued_only_if_the_loop_continues() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let words = ["start", "--command", &agent, "--name", "job", "-q", "--require-approval", "Mend it."];
+    sandbox.refrain(&words).with_code(14);
+    let served = TestServer::begin(&sandbox, &[]);
+    let (at, form) =
+        (format!("/p/{}/job", project(&served)), "Content-Type: application/x-www-form-urlencoded\r\n");
+    let sends =
+        |more: &str| served.posts_with(&format!("{at}/resume"), form, &format!("text=Use+oak.{more}"));
+    sends("&max_cost_usd=0").with_status(400);
+    assert_eq!(sandbox.status("job")["queued"], Value::Null);
+    sends("").with_status(303);
+    sandbox.wait_for_status("job", "blocked");
     served.ends();
 }
 
@@ -326,7 +347,7 @@ fn pages_about_all_loops_sum_search_and_compare_them() {
     shows("/search", &["Search all loops"]);
     shows(&format!("/compare?a={project}/one&b={project}/two"), &["2/2", "Changes", ">command</td>"]);
     shows("/compare", &["Choose two loops"]);
-    shows(&format!("/p/{project}/one/gates"), &["Failing tests", "<title>1: 1</title>", "t.py::a"]);
+    shows(&format!("/p/{project}/one/gates"), &["Failing tests", "<title>Iteration 1: 1</title>", "t.py::a"]);
     shows(&format!("/p/{project}/one/report"), &["Time", "by iteration"]);
     served.gets("/usage?project=nothing").with_status(404);
     // What similar loops took is said before another one is started.
@@ -364,9 +385,9 @@ fn a_comment_on_a_line_steers_and_a_long_list_has_pages() {
 fn the_list_is_filtered_by_project_and_each_chip_keeps_the_other_filters() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
-    let barn = sandbox.root().join("barn");
-    fs::create_dir_all(&barn).unwrap();
-    sandbox.tool("git", &["init", "--quiet"]).dir(&barn).run().with_code(0);
+    let barn_folder = sandbox.root().join("barn");
+    fs::create_dir_all(&barn_folder).unwrap();
+    sandbox.tool("git", &["init", "--quiet"]).dir(&barn_folder).run().with_code(0);
     let start = |name| ["start", "--command", &agent, "--name", name, "--quiet", "Mend it."];
     sandbox.refrain(&start("here")).with_code(0);
     let served = TestServer::begin(&sandbox, &[]);
@@ -374,7 +395,7 @@ fn the_list_is_filtered_by_project_and_each_chip_keeps_the_other_filters() {
         !served.gets("/").with_status(200).body.contains("All projects"),
         "of one project nothing is chosen"
     );
-    sandbox.command(&start("there")).dir(&barn).run().with_code(0);
+    sandbox.command(&start("there")).dir(&barn_folder).run().with_code(0);
     let all = served.gets("/?show=unverified").with_status(200).body;
     assert!(all.contains(">here</a>") && all.contains(">there</a>") && all.contains("All projects"), "{all}");
     let projects = served.gets("/api/v1/projects").json();
@@ -387,6 +408,12 @@ fn the_list_is_filtered_by_project_and_each_chip_keeps_the_other_filters() {
     assert!(one.contains(&format!("name=\"project\" value=\"{barn}\"")), "{one}");
     let none = served.gets("/?project=nowhere").with_status(200).body;
     assert!(none.contains("Nothing matches"), "{none}");
+    served.ends();
+    // Named folders are summed as all projects are.
+    let folders = [sandbox.project(), barn_folder];
+    let roots = folders.each_ref().map(|folder| folder.to_str().unwrap());
+    let served = TestServer::begin(&sandbox, &["--root", roots[0], "--root", roots[1]]);
+    served.gets("/usage").with_status(200).says("2 attempts of 2 loops");
     served.ends();
 }
 
