@@ -56,7 +56,7 @@ const FILES: &str = "files() { git ls-files -co --exclude-standard 2>/dev/null |
     find . -type f -not -path '*/.*' -not -path '*/node_modules/*' -not -path './target/*' | cut -c3-; }; ";
 
 /// The command that runs the tests that a run makes, in a project with these files. What was there before is no test of the run,
-/// and nobody trusts it.
+/// and the user has not trusted it.
 fn run_new_tests(files: &BTreeSet<String>, package: &str) -> String {
     // One without a script for tests may get one.
     let has_script = package.contains("\"test\"") && !package.contains("no test specified");
