@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_engine::tool::{Tool, in_path_outside};
-use refrain_engine::{Host, Project, Service, chain};
+use refrain_engine::{Host, Project, Service, chain, own_limits};
 
 use crate::caller::{Action, Caller, Permission};
 use crate::effects::TypedOptions;
 use crate::error::{Code, RequestError};
+
+/// With fewer open files neither git nor a runner can be started.
+const OPEN_FILES: u64 = 40;
 
 /// The folder, host and caller of a request. The surface sets them; the request cannot.
 #[derive(Clone, Debug)]
@@ -79,6 +82,7 @@ impl Context {
     pub fn open(&self, dir: &Utf8Path, once: bool) -> Result<Service, RequestError> {
         self.check(if once { Action::Trust } else { Action::Look })?;
         self.check_state_home()?;
+        check_open_files()?;
         Ok(Service::open(dir, self.host.clone())?.trusting(once))
     }
 
@@ -110,5 +114,16 @@ impl Context {
             }
             Permission::Anyone | Permission::OutsideAttempt(_) => Ok(()),
         }
+    }
+}
+
+fn check_open_files() -> Result<(), RequestError> {
+    match own_limits().open_files {
+        Some(most) if most < OPEN_FILES => {
+            let error =
+                format!("only {most} open files are allowed; accepted: a limit of {OPEN_FILES} or more");
+            Err(RequestError::new(Code::Failed, error).hint("ulimit -n 1024 raises it"))
+        }
+        Some(_) | None => Ok(()),
     }
 }

@@ -355,7 +355,8 @@ impl From<EngineError> for RequestError {
                 let next = match &error.fault {
                     GateProgramFault::NotExecutable(program) => format!("chmod +x {program}; "),
                     GateProgramFault::Syntax(_) => {
-                        return Self::usage(error.to_string()).hint("nothing was started; mend the command");
+                        return Self::usage(error.to_string())
+                            .hint("nothing was started; correct the command");
                     }
                     GateProgramFault::NotFound(_)
                     | GateProgramFault::NoFile(_)
@@ -375,7 +376,7 @@ impl From<EngineError> for RequestError {
             EngineError::Journal(JournalError::Disk(_)) => (
                 Code::Failed,
                 words(
-                    "nothing was changed; mend the rights of the file or the disk, then refrain doctor looks at all loops",
+                    "nothing was changed; correct the rights of the file or the disk, then refrain doctor looks at all loops",
                 ),
             ),
             EngineError::Config(_) => (Code::Usage, None),
@@ -391,7 +392,7 @@ impl From<EngineError> for RequestError {
                 Some("put refrain where agents may run it, and install again".to_owned().into()),
             ),
             EngineError::Plugin(PluginError::Misfit { .. } | PluginError::Unread(_)) => {
-                (Code::Usage, words("nothing was changed; mend that file, and try again"))
+                (Code::Usage, words("nothing was changed; correct that file, and try again"))
             }
             EngineError::Git(GitError::Unborn(_))
             | EngineError::InProgress { .. }

@@ -67,7 +67,7 @@ pub use refrain_forge::http;
 pub use refrain_git::GitError;
 pub use refrain_proc::detach::{DetachedRunner, READY as DETACHED_READY, leave_terminal};
 pub use refrain_proc::lease::{LeaseDeadline, LeaseTime};
-pub use refrain_proc::limits::raise_open_files;
+pub use refrain_proc::limits::{own as own_limits, raise_open_files};
 pub use refrain_proc::output::read as read_log;
 pub use refrain_proc::tool::{end_tools, heed_signals, leave_signals};
 pub use refrain_proc::{OWN_PROGRAM, keeper};

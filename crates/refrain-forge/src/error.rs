@@ -137,6 +137,11 @@ pub(super) fn of_program(
     } else if has(NETWORK) {
         Trouble::Unreachable { said }
     } else {
+        let said = match exit_code {
+            _ if !said.is_empty() => said,
+            Some(code) => format!("{program} ended with exit code {code} and printed nothing"),
+            None => format!("{program} was ended by a signal and printed nothing"),
+        };
         Trouble::Refused { status: 0, said }
     }
 }
@@ -255,6 +260,13 @@ mod tests {
                 "{said}"
             );
         }
+    }
+
+    #[test]
+    fn a_program_that_says_nothing_is_named_with_its_exit_code() {
+        let silent = |code| of_program(("gh", "github.com"), code, String::new()).to_string();
+        assert_eq!(silent(Some(1)), "the forge refused: gh ended with exit code 1 and printed nothing");
+        assert_eq!(silent(None), "the forge refused: gh was ended by a signal and printed nothing");
     }
 
     #[test]

@@ -25,10 +25,13 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["tell", "say", "send", "message"], &["steer"]),
     (&["undo", "withdraw", "unsteer"], &["take-back"]),
     (&["validate", "prove"], &["verify"]),
-    (&["agents", "health"], &["doctor"]),
+    (&["agents", "health", "login"], &["doctor"]),
+    (&["land", "integrate"], &["merge"]),
+    (&["revert", "rollback"], &["discard"]),
+    (&["unarchive", "restore"], &["list"]),
     (&["settings"], &["config"]),
     (&["setup", "setup-loop"], &["init"]),
-    (&["tasks", "scud", "next-priority"], &["plan"]),
+    (&["tasks", "tune", "scud", "next-priority"], &["plan"]),
 ];
 
 /// How many letters begin a verb, for it to be meant.

@@ -80,10 +80,16 @@ pub(crate) fn can_ask(context: &Context) -> bool {
     stdin().is_terminal() && stderr().is_terminal() && !context.caller.is_attempt()
 }
 
-/// Asks a person at the terminal; whether they say yes.
+/// Asks a person at the terminal until they say yes or no; an empty answer is a no.
 pub(crate) fn confirm(question: &str) -> Result<bool, RequestError> {
-    out::tell(question);
-    Ok(matches!(read_answer()?.to_lowercase().as_str(), "y" | "yes"))
+    loop {
+        out::tell(question);
+        match read_answer()?.to_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "" | "n" | "no" => return Ok(false),
+            _ => out::tell("Type y or n.\n"),
+        }
+    }
 }
 
 fn read_answer() -> Result<String, RequestError> {

@@ -10,13 +10,13 @@ pub(super) fn next(id: &LoopId, why: &MoveError) -> (Code, Option<Message>) {
     let own = |text: String| Some(Message::own(&text));
     match why {
         MoveError::Uncommitted { worktree, .. } => (
-            Code::Usage,
+            Code::Refused,
             own(format!(
                 "--with-changes takes them along; or commit there what you want to keep, and remove the rest: git -C {worktree} status"
             )),
         ),
         MoveError::OlderChange { worktree, .. } => {
-            (Code::Usage, own(format!("git -C {worktree} commit commits what you want to keep of it")))
+            (Code::Refused, own(format!("git -C {worktree} commit commits what you want to keep of it")))
         }
         MoveError::LeftOut(_) | MoveError::Secret(_) | MoveError::OtherBranch { .. } => {
             (Code::Refused, own("settle that there, then move it again".to_owned()))

@@ -60,9 +60,9 @@ impl NotifyArgs {
         self.notify.is_some_and(|how| how != NotifyMode::Off) || self.notify_command.is_some()
     }
 
-    /// Refuses a command of one word that no folder of `PATH` outside of the project has.
+    /// Refuses a command whose program no folder of `PATH` outside of the project has.
     pub fn check(&self, context: &Context) -> Result<(), RequestError> {
-        let is_name = |command: &&Command| command.args.is_empty() && !command.program.contains('/');
+        let is_name = |command: &&Command| !command.program.contains('/');
         match self.notify_command.as_ref().filter(is_name) {
             Some(Command { program, .. }) if context.program(program).is_none() => {
                 let error = format!("--notify-command {program}: command not found");
@@ -95,7 +95,7 @@ impl NotifyArgs {
         unread.or_else(|| {
             (on_desktop && context.program(DESKTOP).is_none()).then(|| {
                 format!(
-                    "{DESKTOP} is not installed, so no desktop can be told; --notify-command tells you otherwise"
+                    "{DESKTOP} is not installed, so the desktop shows nothing; --notify-command runs a program of yours instead"
                 )
             })
         })

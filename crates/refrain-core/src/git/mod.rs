@@ -23,6 +23,9 @@ pub use publish::{
 };
 pub use template::{Template, TemplateError, TemplateValues, subject};
 
+/// How the error begins if `[worktrees] setup` failed.
+pub const SETUP_FAILED: &str = "[worktrees] setup failed";
+
 /// The most files that may be changed or new for a tree to be made of them. Each is read, screened for secrets, and
 /// kept in memory until the loop ends: 200,000 take 200 MB and about a minute. More than that was built or installed,
 /// which no commit should have.

@@ -254,6 +254,14 @@ impl PlanState {
         }
     }
 
+    /// The tasks that landed and that its file calls to do, as the plan handed none of their work over.
+    pub fn landed_but_to_do(&self) -> impl Iterator<Item = &TaskId> {
+        let is_to_do = |task: &&TaskState| {
+            matches!(task.stage, Stage::Landed { .. }) && self.status_of(task) == TaskStatus::Pending
+        };
+        self.tasks.iter().filter(is_to_do).map(|task| &task.card.id)
+    }
+
     /// Whether the branch that the plan began on has what a task did.
     fn is_handed_over(&self, task: &TaskId) -> bool {
         let due = self.handover.due.iter().flat_map(|(_, its)| its);

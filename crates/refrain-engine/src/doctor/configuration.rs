@@ -15,7 +15,7 @@ use super::cure::Diagnosis;
 use crate::{Service, SlackTokens, Telemetry, chain};
 
 /// What to do about a file that cannot be used.
-const MEND: &str = "correct it: until then a loop starts only if an option replaces what is wrong; refrain docs configuration says what is accepted";
+const CORRECT: &str = "correct it; until then no loop starts, except with an option that replaces a wrong value; refrain docs configuration says what is accepted";
 
 /// `variables` as for [`Service::settings`].
 pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
@@ -28,7 +28,7 @@ pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
     if !findings.iter().any(|finding| finding.grade == Grade::Problem) {
         match service.settings(AgentChoice::default(), variables) {
             Ok(settings) => findings.extend(named(service, &settings)),
-            Err(error) => findings.push(Finding::problem(Subject::Configuration, error.to_string(), MEND)),
+            Err(error) => findings.push(Finding::problem(Subject::Configuration, error.to_string(), CORRECT)),
         }
     }
     if findings.is_empty() {
@@ -40,18 +40,18 @@ pub(super) fn look(service: &Service, variables: bool) -> Vec<Diagnosis> {
 fn of_user(file: Result<ConfigFile, ConfigError>) -> Finding {
     match file.and_then(|file| file.parse().map(|_| file)) {
         Ok(file) => Finding::ok(Subject::Configuration, "all that it says is known").about(file.path),
-        Err(error) => Finding::problem(Subject::Configuration, error.to_string(), MEND),
+        Err(error) => Finding::problem(Subject::Configuration, error.to_string(), CORRECT),
     }
 }
 
 fn of_project(file: Result<ConfigFile, ConfigError>, trust: &Trust, project: &Project) -> Finding {
     let file = match file {
         Ok(file) => file,
-        Err(error) => return Finding::problem(Subject::Configuration, error.to_string(), MEND),
+        Err(error) => return Finding::problem(Subject::Configuration, error.to_string(), CORRECT),
     };
     match (trust.is_trusted(&project.root, Content::File(&file.text)), file.parse()) {
         (true, Ok(_)) => Finding::ok(Subject::Configuration, "trusted as it is").about(file.path),
-        (true, Err(error)) => Finding::problem(Subject::Configuration, error.to_string(), MEND),
+        (true, Err(error)) => Finding::problem(Subject::Configuration, error.to_string(), CORRECT),
         (false, Ok(_)) => Finding::warning(
             Subject::Configuration,
             "it is not trusted, so it is ignored",
@@ -61,7 +61,7 @@ fn of_project(file: Result<ConfigFile, ConfigError>, trust: &Trust, project: &Pr
         (false, Err(error)) => Finding::warning(
             Subject::Configuration,
             format!("{error}; it is not trusted either, and counts as not there"),
-            "mend it, then refrain trust",
+            "correct it, then refrain trust",
         ),
     }
 }
@@ -99,14 +99,15 @@ fn named(service: &Service, settings: &Settings) -> Vec<Finding> {
         if let Err(missing) = generic::find(program, dir, &env)
             && told.insert(program)
         {
-            let advice = "install it, or mend what names it: refrain config show --origin says where that is";
+            let advice =
+                "install it, or correct what names it: refrain config show --origin says where that is";
             findings.push(Finding::warning(Subject::Configuration, missing.to_string(), advice).about(place));
         }
     }
     for (name, prompt) in &config.prompts {
         if let Some(file) = prompt.file.as_ref().filter(|file| !dir.join(file).is_file()) {
             let found = format!("there is no file {file}");
-            let advice = "write it, or mend what names it";
+            let advice = "write it, or correct what names it";
             findings.push(
                 Finding::warning(Subject::Configuration, found, advice).about(format!("prompts.{name}")),
             );

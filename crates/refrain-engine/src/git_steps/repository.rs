@@ -518,9 +518,12 @@ pub(crate) fn settle(
     env: &[(OsString, OsString)],
     open: impl FnOnce() -> Result<Repository, GitError>,
 ) -> Result<Option<Repository>, EngineError> {
+    // An agent would work among the repository's own files.
+    if spec.working_dir.strip_prefix(&project.worktree).is_ok_and(|below| below.starts_with(".git")) {
+        return Err(GitError::Bare(spec.working_dir.clone()).into());
+    }
     let opened = match open() {
         Err(GitError::Missing(_)) if project.is_repository() => return Err(GitError::MissingHere.into()),
-        // An agent would work among the repository's own files.
         Err(error @ GitError::Bare(_)) => return Err(error.into()),
         opened => opened,
     };

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use camino::Utf8Path;
+use refrain_core::git::SETUP_FAILED;
 use refrain_git::{Cancel, Repository, Sweeper};
 use refrain_proc::tool::{Tool, ToolError};
 use refrain_store::write_nofollow;
@@ -37,7 +38,7 @@ impl WorktreeSetup<'_> {
         if refrain_files::read_regular(&done, MOST as u64).is_ok_and(|by| by == command.as_bytes()) {
             return Ok(());
         }
-        let failed = |why: String| format!("[worktrees] setup failed: {command}: {why}");
+        let failed = |why: String| format!("{SETUP_FAILED}: {command}: {why}");
         // Both streams in their order.
         let script = format!("exec 2>&1\n{command}");
         let tool = Tool::own("sh", dir.as_std_path())

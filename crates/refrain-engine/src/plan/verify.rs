@@ -129,7 +129,7 @@ impl Verification {
                 GateOutcome::Failed(FailedGate { gate, log }) => {
                     let log = self.dir.0.join(log);
                     return Ok(Some(refused(format!(
-                        "with what was committed meanwhile, {gate} fails: {log} says how; mend that on your branch, then let \
+                        "with what was committed meanwhile, {gate} fails: {log} says how; correct that on your branch, then let \
                          the plan go on"
                     ))));
                 }

@@ -22,8 +22,8 @@ use crate::repository::Repository;
 /// The style of conflict markers: with the common base, which shows what each side changed.
 const SETTINGS: &[&str] = &["-c", "merge.conflictStyle=diff3"];
 
-/// Lines that begin a conflict in what [`Repository::merge`] wrote, as a pattern of `git diff-tree`.
-const MARKED: &str = "-G^<{7,} [0-9a-f]{40}";
+/// Lines of what [`Repository::merge`] wrote in a conflict, as a pattern of `git diff-tree`.
+const MARKED: &str = "-G^(<{7,}|[|]{7,}|>{7,}) [0-9a-f]{7,}";
 
 #[derive(Clone, Copy, Debug)]
 pub struct MergeRequest<'a> {
@@ -204,8 +204,9 @@ impl Repository {
         Ok((side(ours)?, side(theirs)?))
     }
 
-    /// The paths in which a tree has conflict markers of [`Repository::merge`] that `tip` does not have: those whose
-    /// labels name commits of this repository. What a person or an agent writes about merges is none of them.
+    /// The paths in which a tree has conflict markers of [`Repository::merge`] that `tip` does not have, be it a single
+    /// one: those whose label names a commit of this repository. What a person or an agent writes about merges is none of
+    /// them, nor is a line of `=`, which has no label.
     pub fn with_markers(
         &self,
         tip: &Oid,
@@ -216,8 +217,8 @@ impl Repository {
         let words = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=d", "--text"];
         let words = words.into_iter().chain(["--no-ext-diff", "--no-textconv", MARKED, tip.as_str()]);
         let printed = git.output(words.chain([tree.as_str()]), &[])?;
-        let is_commit = |oid: &Oid| -> Result<bool, GitError> {
-            let name = format!("{oid}^{{commit}}");
+        let is_commit = |label: &str| -> Result<bool, GitError> {
+            let name = format!("{label}^{{commit}}");
             Ok(git.run(["cat-file", "-e", name.as_str()], &[])?.status.success())
         };
         let mut found = Vec::new();
@@ -227,8 +228,8 @@ impl Repository {
             if !done.status.success() {
                 continue;
             }
-            for (ours, theirs) in marks(&done.stdout) {
-                if is_commit(&ours)? && is_commit(&theirs)? {
+            for label in labels(&done.stdout) {
+                if is_commit(label)? {
                     found.push(RepoPath::from_bytes(path));
                     break;
                 }
@@ -309,42 +310,17 @@ fn kind_of(kind: &str, text: &[u8]) -> Option<ConflictKind> {
     })
 }
 
-/// The commits in the labels of each conflict that [`Repository::merge`] wrote into a text: it gives git their full names.
-/// Only one that has all its markers counts, each at the start of a line and of the same length.
-fn marks(text: &[u8]) -> Vec<(Oid, Oid)> {
-    let (mut found, mut open) = (Vec::new(), None);
-    for line in text.split(|byte| *byte == b'\n') {
-        let Some((sign, length, label)) = marker(line) else { continue };
-        open = match (sign, open.take()) {
-            (b'<', _) => commit_of(label).map(|ours| (ours, length, b'<')),
-            (b'|', Some((ours, known, b'<'))) if known == length => Some((ours, length, b'|')),
-            (b'=', Some((ours, known, b'<' | b'|'))) if known == length && label.is_empty() => {
-                Some((ours, length, b'='))
-            }
-            (b'>', Some((ours, known, b'='))) if known == length => {
-                found.extend(commit_of(label).map(|theirs| (ours, theirs)));
-                None
-            }
-            // A line of the file's own.
-            (_, open) => open,
-        };
-    }
-    found
-}
-
-/// The sign of a conflict marker, how often it is repeated, and the label; none if the line is no marker.
-fn marker(line: &[u8]) -> Option<(u8, usize, &[u8])> {
-    let sign = *line.first().filter(|sign| b"<|=>".contains(sign))?;
-    let length = line.iter().take_while(|byte| **byte == sign).count();
-    let rest = line[length..].strip_suffix(b"\r").unwrap_or(&line[length..]);
-    let label = if rest.is_empty() { rest } else { rest.strip_prefix(b" ")? };
-    (length >= 7).then_some((sign, length, label))
-}
-
-/// The commit that a label names; a path may follow it.
-fn commit_of(label: &[u8]) -> Option<Oid> {
-    let name = label.split(|byte| *byte == b':').next()?;
-    str::from_utf8(name).ok()?.parse().ok()
+/// The commits in the labels of the markers that [`Repository::merge`] wrote into a text: it gives git the full names of
+/// both sides, and git shortens that of the base. A path may follow the name.
+fn labels(text: &[u8]) -> impl Iterator<Item = &str> {
+    text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let sign = *line.first().filter(|sign| b"<|>".contains(sign))?;
+        let length = line.iter().take_while(|byte| **byte == sign).count();
+        let label = line[length..].strip_suffix(b"\r").unwrap_or(&line[length..]).strip_prefix(b" ")?;
+        let name = str::from_utf8(label.split(|byte| *byte == b':').next()?).ok()?;
+        let is_name = name.bytes().all(|byte| byte.is_ascii_hexdigit()) && (7..=64).contains(&name.len());
+        (length >= 7 && is_name && (sign == b'|' || name.parse::<Oid>().is_ok())).then_some(name)
+    })
 }
 
 #[cfg(test)]
@@ -352,33 +328,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_have_full_names_of_commits_as_labels() {
+    fn each_marker_has_the_name_of_a_commit_as_label() {
         let (one, two) = ("1".repeat(40), "2".repeat(40));
-        let marked = format!("a\n<<<<<<< {one}\nx\n||||||| 0\n=======\ny\n>>>>>>> {two}\nb\n");
-        let renamed = format!("<<<<<<< {one}:a b\n=======\n>>>>>>> {two}:c\n");
-        let longer = marked.replace("<<<<<<<", "<<<<<<<<<").replace("|||||||", "|||||||||");
-        let longer = longer.replace("=======", "=========").replace(">>>>>>>", ">>>>>>>>>");
-        let own = marked.replace("x\n", "Title\n=====\n======== \n>>>>>>> quoted\n");
-        let nested = format!("<<<<<<< {two}\n{marked}");
-        for (text, count) in [
-            (marked.clone(), 1),
-            (marked.replace('\n', "\r\n"), 1),
-            (renamed, 1),
-            (longer, 1),
-            (own, 1),
-            (nested, 1),
-            (marked.repeat(2), 2),
-            ("Title\n=======\n".to_owned(), 0),
-            ("<<<<<<< HEAD\na\n=======\nb\n>>>>>>> topic\n".to_owned(), 0),
-            (format!("<<<<<<< {one}\n=======\n"), 0),
-            (format!(">>>>>>> {two}\n=======\n<<<<<<< {one}\n"), 0),
-            (marked.replace("=======", "========"), 0),
-            (marked.replace('\n', "\n "), 0),
-            (String::new(), 0),
+        let marked = format!("a\n<<<<<<< {one}\nx\n||||||| d1c3216\n=======\ny\n>>>>>>> {two}\nb\n");
+        let all = [&*one, "d1c3216", &*two];
+        for (text, expected) in [
+            (marked.clone(), &all[..]),
+            (marked.replace('\n', "\r\n"), &all),
+            (marked.replace("<<<<<<<", "<<<<<<<<<").replace("|||||||", "|||||||||"), &all),
+            (format!("<<<<<<< {one}:a b\n=======\n>>>>>>> {two}:c\n"), &[&one, &two]),
+            (format!("<<<<<<< {one}\nx\n"), &all[..1]),
+            ("base\ntwo\n||||||| d1c3216\none\n".to_owned(), &all[1..2]),
+            (format!("x\n>>>>>>> {two}"), &all[2..]),
+            ("Title\n=======\n".to_owned(), &[]),
+            ("<<<<<<< HEAD\na\n||||||| base\n=======\nb\n>>>>>>> topic\n".to_owned(), &[]),
+            ("<<<<<<< d1c3216\n>>>>>>> d1c3216\n".to_owned(), &[]),
+            (format!("<<<<<< {one}\n<<<<<<<{one}\n||||||| 0\n"), &[]),
+            (marked.replace('\n', "\n "), &[]),
+            (String::new(), &[]),
         ] {
-            assert_eq!(marks(text.as_bytes()).len(), count, "{text}");
+            assert_eq!(labels(text.as_bytes()).collect::<Vec<_>>(), expected, "{text}");
         }
-        assert_eq!(marks(marked.as_bytes()), [(one.parse().unwrap(), two.parse().unwrap())]);
     }
 
     #[test]

@@ -410,13 +410,19 @@ fn a_conflict_is_checked_out_with_markers_and_both_sides_are_reported() {
     let repository = place.repository();
     let trailers = [("Refrain-Task", "2")];
     let commit = repository.conflict_commit(&tip, &tree, "Conflict of 2", &trailers, None).unwrap();
-    let marked = |tip, tree| repository.with_markers(tip, tree, None).unwrap();
+    let marked = |tip: &Oid, tree: &Oid| repository.with_markers(tip, tree, None).unwrap();
     assert_eq!(marked(&tip, &commit), paths);
     assert_eq!(marked(&line.begin, &tip), []);
     assert_eq!(marked(&commit, &commit), [], "the tip has them, too");
     let moved = line.show(&format!("{commit}:src/a.rs"));
     let moved = line.work_on(&commit, &[("src/a.rs", None), ("b.rs", Some(&moved))]);
     assert_eq!(marked(&tip, &moved), [path("b.rs")]);
+    let whole = line.show(&format!("{commit}:src/a.rs"));
+    for sign in ["<<<<<<< ", "||||||| ", ">>>>>>> "] {
+        let alone = whole.lines().find(|line| line.starts_with(sign)).unwrap();
+        let alone = line.work_on(&commit, &[("src/a.rs", Some(&format!("fn a() {{}}\n{alone}\n")))]);
+        assert_eq!(marked(&tip, &alone), [path("src/a.rs")], "{sign}");
+    }
     let other = "1".repeat(40);
     let own = format!("<<<<<<< {other}\n=======\n>>>>>>> {other}\n<<<<<<< HEAD\n=======\n>>>>>>> topic\n");
     let own = line.work_on(&tip, &[("merging.md", Some(&own))]);

@@ -14,7 +14,7 @@ use crate::{DiskError, OnPath, write_atomic};
 pub enum LedgerError {
     #[error(transparent)]
     Disk(#[from] DiskError),
-    #[error("{path} does not say what loops spent: {why}; mend it, or remove it to count from nothing")]
+    #[error("{path} does not say what loops spent: {why}; correct it, or remove it to count from nothing")]
     Damaged { path: Utf8PathBuf, why: String },
 }
 

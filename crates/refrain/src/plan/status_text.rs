@@ -105,7 +105,9 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
         let since = Millis::from(now.duration_since(view.updated_at).unsigned_abs());
         rows.push(Row::prose("runner", format!("{runner}, {}; quiet for {since}", runner.life())));
     }
-    rows.push(Row::exact("next", view.needs.clone().unwrap_or_default()));
+    let look = || format!("refrain diff {0}, refrain report {0}", view.id);
+    let next = view.needs.clone().or_else(|| (view.status == StatusWord::Completed).then(look));
+    rows.push(Row::exact("next", next.unwrap_or_default()));
     phrase::rows(&rows, "", 12, width)
 }
 

@@ -12,12 +12,13 @@ use owo_colors::OwoColorize;
 use refrain_core::LoopId;
 use refrain_core::agent::Usage;
 use refrain_core::event::{
-    Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
+    Ask, AttemptFinished, BlockReason, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
 use refrain_core::sandbox::{Host, RefusedHost};
 use refrain_core::spec::Millis;
 use refrain_core::text::{printable, thousands};
+use refrain_core::view;
 use refrain_engine::ladder;
 
 use self::end_card::end_card;
@@ -45,7 +46,7 @@ pub(crate) fn lines(
         }
         // What counts as the user's, which is not what is changed now: that may be the loop's own.
         Event::BaseTaken(base) => notes(commits::base(state.git.base.as_ref().unwrap_or(base), &state.spec)),
-        Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
+        Event::BaseRefused { .. } => note(&view::blocked(state, BlockReason::Repository)),
         Event::CommitSettled(report) => {
             notes(commits::settled(report, &state.git)) + &of_gates(gates::committed(state))
         }

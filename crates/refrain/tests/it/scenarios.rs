@@ -38,31 +38,33 @@ scenarios! {
         locked_index merging no_identity no_repository nothing_changed obstacles options_of_a_resume
         options_of_a_session options_without_effect own_branch own_branch_each refusal_of_a_hook secret
         summary waiting_worktree worktree worktree_for_itself;
-    configuration: demo edit effects inside_an_attempt kept_settings linked_worktree no_words notify
-        origins prices single_keys untrustable untrusted wrong_values;
+    configuration: demo doctor_of_errors edit effects init_over_errors inside_an_attempt kept_settings
+        linked_worktree mistyped_notify_command no_words notify origins prices single_keys untrustable
+        untrusted wrong_values;
     finish: answer answer_at_the_cap approval_first busy_folder changed_checkout compiled_files conflict
         cut_short discard_archived discard_archived_worktree discard_elsewhere discard_nothing
         discard_secret discard_uncommitted discarded_branch discarded_name earlier_changes editor
         fast_forward file_in_no_commit file_in_the_way file_name finished_plan killed_merge
         locked_branch merge_keeps_own_commits merge_with_commits merged_once mixed_file nothing_changed
         patch path_of_no_checkout refused_merges reused_name short_timeout switched_branch
-        text_before_approval;
+        text_before_approval uncommitted_worktree;
     lifecycle: agent_is_blocked archive bare_repository churn completed deleted_repository
-        demo_without_end depth detach discard_too_early folders grace grace_over inside_an_attempt
-        invalid_start invalid_verbs iteration_cap linked_worktree looking lost_agent lost_link
-        moved_project no_churn no_front_matter notes_folder omitted_id plain_folder quoted_need
-        taken_back taken_name time_cap uncounted_state_file unknown_id unknown_verb way_out without_git;
+        demo_without_end depth detach discard_too_early few_open_files folders git_folder grace
+        grace_over inside_an_attempt invalid_start invalid_verbs iteration_cap linked_worktree looking
+        lost_agent lost_link moved_project no_churn no_front_matter notes_folder omitted_id plain_folder
+        quoted_need taken_back taken_name time_cap uncounted_state_file unknown_id unknown_verb way_out
+        without_git;
     memory: agents damaged invalid_arguments known_agent plan planted projects recalled resumed secret
         unrelated verbs where_asked;
     plans: blocked_task branch_moved_back branch_set_back broken_tasks busy_folder cancelled_dependency
-        commits_meanwhile defaults dry_run edited_status edited_tasks export fails_with_landed_work
-        file_system_error freed_name handed_over hostile_title invalid_tasks large_prompts locked_branch
-        markdown merge_after_cancel missing_on_the_branch mistyped_gates no_loop no_repository
-        offered_gate one_job other_branch other_spelling own_verifications path_of_no_checkout
-        plan_to_its_end planted_links planted_references prompt prompt_controls prompt_once question
-        refused_options refused_repository refused_tasks retried_task same_failure same_line secret
-        spoiled_tasks tune tune_after_cancel uncommitted_files unneeded_verification
-        verified_with_commits which_plan work_beside_a_task;
+        commits_meanwhile defaults done_by_another_plan dry_run edited_status edited_tasks export
+        fails_with_landed_work file_system_error freed_name handed_over hostile_title invalid_tasks
+        large_prompts locked_branch mark_left_alone markdown merge_after_cancel missing_on_the_branch
+        mistyped_gates no_loop no_repository offered_gate one_job other_branch other_spelling
+        own_verifications path_of_no_checkout plan_to_its_end planted_links planted_references prompt
+        prompt_controls prompt_once question refused_options refused_repository refused_tasks
+        retried_task same_failure same_line secret spoiled_tasks tune tune_after_cancel
+        uncommitted_files unneeded_verification verified_with_commits which_plan work_beside_a_task;
     proof: advisory_gate cancel_in_a_gate changed_git_settings changes_of_the_user changing_gate
         commit_hook commit_of_verified_work commits_of_submodules configured_gates configured_protection
         converted_files created_gate earlier_failures empty_tests flaky_gate forged_index forged_objects

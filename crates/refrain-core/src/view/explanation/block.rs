@@ -4,6 +4,7 @@ use super::end;
 use super::statement::{needed, tell, told};
 use crate::event::{BlockReason, Exit};
 use crate::gate::{NOT_FOUND, missing_program};
+use crate::git::SETUP_FAILED;
 use crate::r#loop::{GateFailure, Grant, LoopState, Outcome};
 use crate::machine::Refusal;
 use crate::protect::ProtectionBreach;
@@ -16,8 +17,14 @@ use crate::view::loop_parts::publication;
 /// What a program says that writes to a folder that its sandbox does not let it change (`EROFS`).
 const READ_ONLY: &str = "Read-only file system";
 
-/// What git says if the disk is full (`ENOSPC`).
-const FULL: &str = "No space left on device";
+/// Errors that have the same cause whichever program or step met them, and how to remove it.
+const CAUSES: &[(&str, &str)] = &[
+    ("No space left on device", "make room"),
+    // What git says of it.
+    ("Out of diskspace", "make room"),
+    ("Too many open files", "raise the limit of open files (ulimit -n)"),
+    (READ_ONLY, "make the file system writable"),
+];
 
 /// What stands before the question of an agent.
 pub(crate) const ASKS: &str = "the agent asks: ";
@@ -58,6 +65,7 @@ pub(super) fn why(state: &LoopState, why: BlockReason) -> String {
         BlockReason::Outage => told("the provider did not work for too long", state),
         BlockReason::Stuck => stuck(state),
         BlockReason::Repository => match &state.git.refused {
+            Some(error) if error.starts_with(SETUP_FAILED) => error.clone(),
             Some(error) => format!("git did not do what the loop needs: {error}"),
             None => "git did not do what the loop needs".to_owned(),
         },
@@ -92,10 +100,17 @@ pub(super) fn why(state: &LoopState, why: BlockReason) -> String {
 
 /// What the user does; `resume` is the command that continues the loop.
 pub(super) fn cure(state: &LoopState, reason: BlockReason, resume: String) -> String {
-    let cure = cure_of(state, reason, resume);
-    match state.spec.sandbox.is_some() && why(state, reason).contains(READ_ONLY) {
-        true => format!("{cure}; the sandbox may have refused it: refrain docs sandbox"),
-        false => cure,
+    let why = why(state, reason);
+    let is_sandboxed = state.spec.sandbox.is_some() && why.contains(READ_ONLY);
+    if is_sandboxed {
+        let cure = cure_of(state, reason, resume);
+        return format!("{cure}; the sandbox may have refused it: refrain docs sandbox");
+    }
+    let is_of_the_system =
+        matches!(reason, BlockReason::AgentMissing | BlockReason::OutputLost | BlockReason::Repository);
+    match CAUSES.iter().find(|(error, _)| is_of_the_system && why.contains(error)) {
+        Some((_, cure)) => format!("{cure}, then {resume}"),
+        None => cure_of(state, reason, resume),
     }
 }
 
@@ -120,12 +135,12 @@ fn cure_of(state: &LoopState, why: BlockReason, resume: String) -> String {
         BlockReason::Forbidden => {
             format!("find out what refuses it (the provider, a proxy, a firewall), then {resume}")
         }
-        BlockReason::Repository if state.git.refused.as_ref().is_some_and(|error| error.contains(FULL)) => {
-            format!("make room, then {resume}")
-        }
-        BlockReason::Repository => {
-            format!("mend the repository, then {resume}")
-        }
+        BlockReason::Repository => match &state.git.refused {
+            Some(error) if error.starts_with(SETUP_FAILED) => format!(
+                "make that command succeed, then {resume}, or correct [worktrees] setup and start the loop anew"
+            ),
+            _ => format!("repair the repository, then {resume}"),
+        },
         BlockReason::Publish => format!("{}, then {resume}", publication::cure(state)),
         BlockReason::Approval => decide(state, &resume),
         BlockReason::CostUnknown if state.limits.max_cost.is_none() => {
@@ -137,9 +152,16 @@ fn cure_of(state: &LoopState, why: BlockReason, resume: String) -> String {
             "start it anew with --max-tokens in place of --max-cost".to_owned()
         }
         BlockReason::Credit => format!("pay the provider, then {resume}"),
-        BlockReason::Setup | BlockReason::Model | BlockReason::Session => {
-            format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
-        }
+        BlockReason::Model => match (&state.spec.agent.model, &state.spec.agent.program) {
+            (Some(model), program) => {
+                format!("start the loop anew with another --model, or {resume} when {program} has {model}")
+            }
+            (None, program) => format!("correct the model in the settings of {program}, then {resume}"),
+        },
+        BlockReason::Setup | BlockReason::Session => format!(
+            "correct the settings of {}, then {resume}, or start the loop anew with other options",
+            state.spec.agent.program
+        ),
         BlockReason::StateFile => {
             answer(state, "answer it", &resume)
         }
@@ -161,7 +183,7 @@ fn answer(state: &LoopState, what: &str, resume: &str) -> String {
 }
 
 pub(super) fn see_why(state: &LoopState, resume: &str) -> String {
-    format!("see why with refrain logs {}, mend it, then {resume}", state.spec.id)
+    format!("see why with refrain logs {}, correct the cause, then {resume}", state.spec.id)
 }
 
 /// The gate that cannot run, and what it lacks.

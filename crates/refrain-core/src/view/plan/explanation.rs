@@ -22,6 +22,11 @@ fn tasks(count: usize) -> String {
 pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
     let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. })).count();
     let all: usize = state.waves.iter().map(|wave| wave.tasks.len()).sum();
+    let so_far = match all {
+        0 if state.tasks.is_empty() => "before its tasks were read".to_owned(),
+        0 => "with no task left to do".to_owned(),
+        _ => format!("with {landed} of {} landed", tasks(all)),
+    };
     match state.ended.map(|ended| ended.end) {
         Some(PlanEnd::Completed) if all == 0 => format!("nothing was to be done{}", left_alone(state)),
         Some(PlanEnd::Completed) => {
@@ -36,14 +41,14 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
         }
         Some(PlanEnd::Cancelled) => {
             let by = asked_by(state.cancelled_by, "by a person");
-            format!("{by}, with {landed} of {} landed", tasks(all))
+            format!("{by}, {so_far}")
         }
         Some(PlanEnd::Paused) => {
             let by = asked_by(state.paused_by, by_person(state.pause_request.is_some()));
-            format!("{by}, with {landed} of {} landed", tasks(all))
+            format!("{by}, {so_far}")
         }
         Some(PlanEnd::TimedOut) => {
-            format!("the plan's own duration is over, with {landed} of {} landed", tasks(all))
+            format!("the plan's own duration is over, {so_far}")
         }
         Some(PlanEnd::IterationCap) => {
             let used = counted(state.used as usize, "iteration", "iterations");
@@ -202,7 +207,7 @@ fn unblocked(state: &PlanState, resume: &str) -> String {
     if let Some(error) = &state.hindered {
         return match split_cure(error, id) {
             Some((_, cure)) => cure.to_owned(),
-            None => format!("mend that, then {resume}"),
+            None => format!("correct that, then {resume}"),
         };
     }
     let tried = |task: &&TaskState| {
@@ -217,7 +222,7 @@ fn unblocked(state: &PlanState, resume: &str) -> String {
         return format!("refrain plan tune {task_id} --name {id}, then {resume}");
     }
     if stopped(state).next().is_some() || state.handover.refused.is_some() {
-        return format!("mend that, then {resume}");
+        return format!("correct that, then {resume}");
     }
     if is_settled(state) {
         return resume.to_owned();

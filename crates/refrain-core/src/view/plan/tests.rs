@@ -294,7 +294,7 @@ fn a_blocked_plan_names_the_first_task_and_counts_the_rest() {
     let view = hindered.stops("blocked").view();
     assert_eq!(
         (view.reason.as_str(), view.needs.as_deref()),
-        ("git did not do it", Some("mend that, then refrain plan resume feature-x"))
+        ("git did not do it", Some("correct that, then refrain plan resume feature-x"))
     );
     let login = "the agent is not logged in; log in with claude, then refrain plan resume feature-x";
     let hindered = ScriptedPlan::diamond(json!({})).then("plan.hindered", json!({"error": login}));

@@ -120,11 +120,11 @@ impl Host {
             .collect();
         let end = reboot::end_mark(self);
         format!(
-            "{OURS}\n[Unit]\nDescription=Refrain: go on with the loops that a reboot interrupted\n\
+            "{OURS}\n[Unit]\nDescription=Refrain: continue the loops that a reboot interrupted\n\
              {PROGRAM}{program}\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n{environment}\
-             # A loop that cannot go on must not end those that do.\n\
+             # A loop that cannot continue must not end those that can.\n\
              ExecStart=-{} resume --all --after-reboot\n\
-             # When this run of the machine ended: what is stopped then is to go on, what was stopped before is not.\n\
+             # When this run of the machine ended: a loop that stops then continues at the next start, one that stopped before does not.\n\
              ExecStop=-/usr/bin/env touch -- {}\n\n[Install]\nWantedBy=default.target\n",
             in_command(program.as_str()),
             in_command(end.as_str()),
@@ -198,10 +198,11 @@ pub(in crate::doctor) fn look(host: &Host) -> Vec<Diagnosis> {
             "refrain resume --all --after-reboot, by what starts your programs",
         )
     } else if !host.lingers() {
-        let told = "on: loops go on at your first login after a reboot (at boot with loginctl enable-linger)";
+        let told =
+            "on: loops continue at your first login after a reboot (at boot with loginctl enable-linger)";
         Finding::ok(Subject::Autostart, told)
     } else {
-        Finding::ok(Subject::Autostart, "on: loops go on at boot")
+        Finding::ok(Subject::Autostart, "on: loops continue at boot")
     };
     vec![finding.into()]
 }

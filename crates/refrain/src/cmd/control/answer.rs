@@ -3,11 +3,11 @@ use std::process::ExitCode;
 use refrain_app::verbs::Slow;
 use refrain_app::verbs::answer::{AnswerOutcome, answer};
 use refrain_app::verbs::fleet::FleetRequest;
-use refrain_app::verbs::steer::Steering;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 
 use crate::cmd::connect::fleet;
+use crate::cmd::control::steer::steering;
 use crate::cmd::launch::resume;
 use crate::out;
 use crate::run::ShowArgs;
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Which loop
     id: LoopId,
     /// The answer, at most 8192 bytes
-    #[arg(value_name = "TEXT", required = true)]
+    #[arg(value_name = "TEXT")]
     words: Vec<String>,
     #[command(flatten)]
     show: ShowArgs,
@@ -32,8 +32,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     if args.show.detach {
         context.check(Action::Detach)?;
     }
-    let (id, text) = (&args.id, args.words.join(" "));
-    let text = Steering { text };
+    let (id, text) = (&args.id, steering(&args.words, "refrain answer")?);
     let request = || text.check().map(|()| FleetRequest::Answer { text: text.text.clone() });
     if let Some(code) = fleet::ask(context, &service, (id, Action::Answer), request)? {
         return Ok(code);

@@ -42,7 +42,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         Some((branch, plan)) => out::tell_note(format!(
             "{id} is archived; its branch {branch} stays with plan {plan}: refrain plan status {plan} says what becomes of it"
         )),
-        None if kept.is_empty() => out::tell_note(format!("{id} is archived; it left no work to keep")),
+        None if kept.is_empty() => out::tell_note(format!(
+            "{id} is archived; the files of the project stay as they are, and no other work was left"
+        )),
         None => {}
     }
     for KeptWork { branch, reference, uncommitted } in kept {

@@ -49,6 +49,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let notice = |gate: &GateName, passed| out::tell(&gates::on_merged(gate, passed));
     let merged = runtime()?.block_on(merge(context, &service, &id, how, &notice))?;
     out::print(&format!("{}\n", merge_words(&merged)));
+    if let Ok(plan) = service.plan(&id) {
+        let tasks = plan.landed_but_to_do().map(|task| task.as_str()).collect::<Vec<_>>().join(", ");
+        if !tasks.is_empty() {
+            out::tell_note(format!(
+                "{} does not say that these tasks are done, and another plan would do them again: {tasks}",
+                plan.spec.tasks
+            ));
+        }
+    }
     Ok(Code::Done.into())
 }
 

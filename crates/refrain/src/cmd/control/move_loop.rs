@@ -58,7 +58,9 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         MoveOutcome::Here(MovedHere { key, worktree, sandbox, .. }) => {
             out::print(&format!("{id} is here, in {worktree}; it left its machine signed with key {key}\n"));
             let resume = resume::command(&service, &id);
-            let mut continues = format!("{resume} continues it");
+            let blocked = service.status(&id).ok().filter(|status| status.status == StatusWord::Blocked);
+            let needs = blocked.and_then(|status| status.needs);
+            let mut continues = needs.unwrap_or_else(|| format!("{resume} continues it"));
             match sandbox {
                 SandboxChange::None => {}
                 SandboxChange::Given => out::tell_note(format!(

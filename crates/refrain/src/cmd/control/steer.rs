@@ -40,6 +40,15 @@ pub(crate) fn is_candidate(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled | StatusWord::Moved)
 }
 
+/// The text in the words of the command line.
+pub(crate) fn steering(words: &[String], verb: &str) -> Result<Steering, RequestError> {
+    match words {
+        [] => Err(RequestError::usage("TEXT is missing; accepted: words for the agent")
+            .hint(format!("{verb} ID TEXT"))),
+        words => Ok(Steering { text: words.join(" ") }),
+    }
+}
+
 /// Sends the text; returns once the loop has received it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
@@ -49,12 +58,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         ("refrain steer", "every loop here is completed, cancelled or moved"),
         is_candidate,
     )?;
-    if args.words.is_empty() {
-        let error = RequestError::usage("TEXT is missing; accepted: words for the agent");
-        return Err(error.hint("refrain steer ID TEXT"));
-    }
-    let text = args.words.join(" ");
-    let steering = Steering { text };
+    let steering = steering(&args.words, "refrain steer")?;
     let request = || steering.check().map(|()| FleetRequest::Steer { text: steering.text.clone() });
     if let Some(code) = fleet::ask(context, &service, (&id, Action::Steer), request)? {
         return Ok(code);

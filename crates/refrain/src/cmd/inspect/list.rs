@@ -50,7 +50,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let mut empty =
         if args.all_projects { "No loops in any project.\n" } else { "No loops in this project.\n" };
     let mut rows = match (&args.plan, &args.at) {
-        (Some(plan), _) => service.list_tasks(plan, detail)?,
+        (Some(plan), _) => {
+            empty = "No loops of tasks of that plan, other than archived ones.\n";
+            service.list_tasks(plan, detail)?
+        }
         (None, Some(remote)) => {
             empty = "No loops at that remote.\n";
             list_at(context, &service, remote)?

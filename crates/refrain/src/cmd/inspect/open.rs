@@ -1,3 +1,4 @@
+use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
 use camino::Utf8Path;
@@ -59,6 +60,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let editor = if args.shell { None } else { values::editor(context)? };
     match editor {
         Some(words) => values::open(context, &words, Some("."), folder),
+        None if !args.shell && !stdin().is_terminal() => {
+            let error = "refrain open starts no shell without a terminal; accepted: --shell, or an editor in VISUAL or EDITOR";
+            Err(RequestError::usage(error).hint(format!("{id} worked in {folder}")))
+        }
         None => values::open(context, &[context.variable("SHELL").unwrap_or("sh").to_owned()], None, folder),
     }
 }

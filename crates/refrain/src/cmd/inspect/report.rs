@@ -98,10 +98,10 @@ fn given(
     };
     match &args.output {
         Some(path) => {
-            let is_own = |before: &str| match (args.json, args.html) {
-                (true, _) => before.starts_with("{\n  \"schema\": "),
-                (_, true) => before.starts_with('<') && before.contains("Made by Refrain "),
-                _ => before.starts_with("Report on "),
+            let is_own = |before: &str| {
+                before.starts_with("{\n  \"schema\": ")
+                    || before.starts_with('<') && before.contains("Made by Refrain ")
+                    || before.starts_with("Report on ")
             };
             out::write_file(&context.dir, ("--output", path), (&text, is_own))?;
         }

@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
+use refrain_core::fingerprint::failing_tests;
 use refrain_core::r#loop::{LoopState, Outcome, QueuedRequest};
 use refrain_core::spec::Millis;
 use refrain_core::text::{cut, printable, squeeze};
@@ -21,7 +22,7 @@ use crate::{out, values};
 /// How much of a goal is shown, in characters.
 const GOAL: usize = 300;
 /// How much of the end of a gate's log is read, in bytes.
-const END: u64 = 4 << 10;
+const END: u64 = 64 << 10;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -132,8 +133,9 @@ fn next(service: &Service, state: &LoopState, status: &Status, own: Option<&OwnB
     let (has_changes, is_merged) = match own {
         Some(OwnBranch::Open) => (true, false),
         Some(OwnBranch::Merged { .. } | OwnBranch::Landed(_)) => (true, true),
-        Some(OwnBranch::Empty | OwnBranch::Discarded(_) | OwnBranch::Gone) => (false, false),
-        None => {
+        Some(OwnBranch::Discarded(_) | OwnBranch::Gone) => (false, false),
+        // Its worktree may have work that is not committed.
+        Some(OwnBranch::Empty) | None => {
             let shown = service.shown_changes(&status.id).ok().flatten();
             (shown.is_some_and(|(size, _)| size.files + size.mixed > 0), true)
         }
@@ -161,16 +163,22 @@ fn foreign(found: &ForeignLoop, file: &Utf8Path, width: Option<usize>) -> String
     phrase::rows(&rows, "", 12, width)
 }
 
-/// The required gate that failed last, with the last two lines that it printed.
+/// The required gate that failed last, with the tests that failed in it, or else the last two lines that it printed.
 fn last_failure(service: &Service, status: &Status) -> Option<String> {
     let gate = status.gates.iter().find(|gate| gate.hard && !gate.passed)?;
     let (attempt, run) = gate.ran;
     let kept = LogKind::Gate(gate.name.parse().ok()?, run);
     let printed = service.printed(&status.id, (attempt, &kept), None, END).ok().flatten();
     let text = printed.map_or_else(|| gate.preview.clone(), |part| part.text);
+    let tests = failing_tests(&text).names;
     let mut lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.split_off(lines.len().saturating_sub(2));
-    let end = if last.is_empty() { String::new() } else { format!(": {}", last.join(" / ")) };
+    let end = match tests.first() {
+        Some(name) if tests.len() == 1 => format!(": {name} failed"),
+        Some(name) => format!(": {name} failed, and {} more", tests.len() - 1),
+        None if last.is_empty() => String::new(),
+        None => format!(": {}", last.join(" / ")),
+    };
     let when = status.gates_ran.as_ref().map_or_else(String::new, |when| format!(" ({when})"));
     Some(format!("gate {}{when}{end}", gate.name))
 }

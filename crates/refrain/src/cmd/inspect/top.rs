@@ -48,10 +48,14 @@ pub(crate) struct Args {
 
 /// Shows them until the person has seen enough.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    if !stdin().is_terminal() || !stdout().is_terminal() || context.variable("TERM") == Some("dumb") {
-        let error = "refrain top needs a terminal that it can draw on; standard input and output are none";
-        let instead =
-            "refrain list and refrain status show how loops stand, refrain watch ID one as it continues";
+    let obstacle = match context.variable("TERM") {
+        _ if !stdin().is_terminal() || !stdout().is_terminal() => Some("standard input and output are none"),
+        Some("dumb") => Some("TERM is dumb"),
+        _ => None,
+    };
+    if let Some(obstacle) = obstacle {
+        let error = format!("refrain top needs a terminal that it can draw on; {obstacle}");
+        let instead = "refrain list and refrain status show the state of loops, refrain watch ID follows one";
         return Err(RequestError::usage(error).hint(instead));
     }
     let service = context.service()?;

@@ -157,6 +157,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     prepared.notes.extend(rules.applied(&service, &mut prepared.spec)?);
     let spec = &prepared.spec;
     context.typed.check_loop(spec)?;
+    show.notify.check(context)?;
     if let Some(pid) = foreign_lock(spec) {
         let error = format!("{}: process {pid} works there; accepted: one run at a time", LOCK);
         return Err(RequestError::new(Code::Refused, error).hint("end it, or wait for it"));
@@ -328,7 +329,7 @@ fn wants_to_go_on(task: &LoopId, non_interactive: bool, left: &Status) -> Result
         return Ok(false);
     }
     out::tell(&format!(
-        "{task}: an earlier run is {} in iteration {}. Go on with it? [y/N] ",
+        "{task}: an earlier run is {} in iteration {}. Continue it? [y/N] ",
         left.status.as_str(),
         left.iteration
     ));

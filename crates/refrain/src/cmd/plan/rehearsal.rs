@@ -85,7 +85,7 @@ pub(super) fn show(
     prepared.check_trust(context)?;
     let end = match prepared.done_tasks() {
         Some(tasks) => format!("{tasks} done, so without --dry-run nothing is begun either"),
-        None => "nothing was begun; without --dry-run it is".to_owned(),
+        None => "nothing was started; the same command without --dry-run starts it".to_owned(),
     };
     out::tell_line("", &end);
     Ok(Code::Done.into())

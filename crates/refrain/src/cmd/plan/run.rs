@@ -159,6 +159,7 @@ pub(in crate::cmd) fn run_plan(
         return Ok(Code::Done.into());
     }
     prepared.check_trust(context)?;
+    show.notify.check(context)?;
     let too_long = prepared.over_budget(&texts);
     let PreparedPlan { service, settings, dir, spec, mut notes, .. } = prepared;
     notes.extend(too_long);

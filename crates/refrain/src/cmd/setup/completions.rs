@@ -138,6 +138,10 @@ fn with_values(verbs: Command) -> Command {
             })
         })
     });
+    // Those that count only for a loop of another system are offered to a user who has begun to type one.
+    let verbs = verbs.mut_subcommand("resume", |resume| {
+        resume.mut_args(|arg| if arg.is_hide_short_help_set() { arg.hide(true) } else { arg })
+    });
     MEANT.iter().fold(verbs, |verbs, (verb, is_candidate)| {
         let ids = ArgValueCandidates::new(|| ids(*is_candidate));
         let with_ids = |arg: Arg| if arg.get_id() == "id" { arg.add(ids.clone()) } else { arg };

@@ -40,6 +40,10 @@ fn unknown(topic: &str, nearest: &[&str]) -> RequestError {
         "cli" => refusal.hint("refrain --help lists all verbs, refrain VERB --help explains one"),
         "architecture" => refusal.hint("it is in the source code, for developers: docs/architecture.md"),
         "contributing" => refusal.hint("it is in the source code, for developers: CONTRIBUTING.md"),
+        verb if crate::cli::definition().find_subcommand(verb).is_some() => {
+            return refusal
+                .hint(format!("refrain {verb} --help explains the verb, refrain docs lists all topics"));
+        }
         _ if nearest.is_empty() => refusal.hint(format!("accepted: index, {}", topics.join(", "))),
         _ => refusal.hint(format!("did you mean refrain docs {}?", nearest.join(" or "))),
     }

@@ -86,7 +86,7 @@ fn text(checkup: &Checkup, width: Option<usize>) -> String {
         count(checkup.warnings, "warning", "warnings")
     ));
     if fixable > 0 {
-        text.push_str(&format!("; refrain doctor --fix can mend {fixable}"));
+        text.push_str(&format!("; refrain doctor --fix can repair {fixable}"));
     }
     text.push('\n');
     text
@@ -132,7 +132,7 @@ fn told(change: &AutostartChange) -> String {
         ),
         AutostartChange::On(Autostart { unit, link, is_started, lingers, left_out }) => {
             let mut told = format!(
-                "autostart is on: loops that a reboot interrupts go on by themselves\n  \
+                "autostart is on: loops that a reboot interrupts continue by themselves\n  \
                  written: {}\n  linked:  {}\n  undo:    refrain doctor --autostart off\n",
                 printable(unit.as_str()),
                 printable(link.as_str()),
@@ -145,7 +145,7 @@ fn told(change: &AutostartChange) -> String {
             }
             if !lingers {
                 told.push_str(
-                    "they go on when you log in; to have them go on at boot: loginctl enable-linger\n",
+                    "they continue when you log in; to continue them at boot: loginctl enable-linger\n",
                 );
             }
             if !left_out.is_empty() {

@@ -8,7 +8,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::gate::Offer;
 use refrain_core::spec::AgentKind;
 use refrain_core::text::printable;
-use refrain_engine::config::{AgentChoice, ProjectFile};
+use refrain_engine::config::{AgentChoice, ConfigFile, ProjectFile};
 use refrain_engine::{Choices, Extras, FileAction, GitUse, PreparedFile, Service};
 
 use crate::render::gates;
@@ -166,11 +166,14 @@ fn first_start(choices: &Choices, offer: &Offer) -> String {
 /// What the user types to trust the new file: at a terminal a question, elsewhere the hash of what is there.
 fn how_to_trust(context: &Context, service: &Service) -> Result<String, RequestError> {
     let until = "until then refrain.toml does not count";
+    let found = Trustable::of(context, service, &SourceArgs::default())?;
+    if let Some(Err(error)) = found.file.as_ref().map(ConfigFile::entries) {
+        return Ok(format!("correct that file ({error}), then refrain trust; {until}"));
+    }
     if values::can_ask(context) {
         return Ok(format!("refrain trust, which shows refrain.toml and asks; {until}"));
     }
-    let hash = Trustable::of(context, service, &SourceArgs::default())?.hash();
-    Ok(format!("refrain trust --show, then refrain trust --hash {hash}; {until}"))
+    Ok(format!("refrain trust --show, then refrain trust --hash {}; {until}", found.hash()))
 }
 
 fn project_file(context: &Context, service: &Service) -> Result<ProjectFile, RequestError> {

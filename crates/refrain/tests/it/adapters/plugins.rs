@@ -253,7 +253,7 @@ fn malformed_agent_settings_are_refused_and_not_changed() {
             let said = &refused.stderr;
             assert!(said.contains(path.to_str().unwrap()) && said.contains(why), "{odd}: {said}");
             assert!(
-                said.contains("mend that file, and try again") && !said.contains('\u{1b}'),
+                said.contains("correct that file, and try again") && !said.contains('\u{1b}'),
                 "{odd}: {said}"
             );
             assert_eq!(sandbox.snapshot(), before, "{odd}");

@@ -336,7 +336,7 @@ fn a_push_that_is_cut_off_is_looked_for_at_the_other_end() {
 fn a_loop_that_needs_a_person_to_publish_blocks_and_continues_from_there() {
     let cases: &[(&str, &str, &str, &str)] = &[
         ("read-only", "push", "does not let us in", "ask an owner of the repository for the right to push"),
-        ("declines", "push", "a hook declined the push", "mend what the hook objects to"),
+        ("declines", "push", "a hook declined the push", "correct what the hook objects to"),
         ("logged-out", "pr", "gh auth login", "log in to the forge"),
     ];
     for (rule, workflow, why, cure) in cases {

@@ -127,7 +127,7 @@ fn arm(machine: &Sandbox, when: &str, command: &str) {
 fn a_loop_continues_on_another_machine_and_comes_back() {
     let machines = Machines::paused();
     let Machines { one, two, remote } = &machines;
-    let refused = machines.leave(&[]).with_code(2).stderr;
+    let refused = machines.leave(&[]).with_code(17).stderr;
     assert!(refused.contains("1 file that no commit has") && refused.contains("--with-changes"), "{refused}");
     let left = machines.leave(&["--with-changes"]).with_code(0);
     let command = format!("refrain move job --from {remote} --signer {}", key(one));
@@ -230,13 +230,25 @@ fn a_returned_loop_includes_the_work_of_the_other_machine() {
     assert_eq!(one.note("attempts"), "1.1\n2.1\n4.1\n");
 }
 
+#[test]
+fn a_loop_that_asks_is_to_be_answered_where_it_arrives() {
+    let machines = Machines::new();
+    let asks = r"sed -i '/^question:/d; s/^status:.*/status: blocked\nquestion: Which?/' $REFRAIN_STATE_FILE";
+    let agent = machines.one.agent("asker", asks);
+    let start = ["start", "--command", &agent, "--name", "job", "--worktree", "-q", "Ask."];
+    machines.one.refrain(&start).with_code(14);
+    machines.leave(&[]).with_code(0);
+    let taken = machines.take_accepted().with_code(0);
+    assert!(taken.stderr.contains("refrain answer job TEXT"), "{}", taken.stderr);
+}
+
 #[rstest]
 #[case::on_the_other_machine(true)]
 #[case::taken_back(false)]
 fn a_loop_of_a_checkout_continues_in_a_worktree_of_its_own(#[case] is_elsewhere: bool) {
     let machines = Machines::paused_in(&[]);
     let Machines { one, two, .. } = &machines;
-    machines.leave(&[]).with_code(2);
+    machines.leave(&[]).with_code(17);
     machines.leave(&["--with-changes"]).with_code(0);
     let there = if is_elsewhere { two } else { one };
     let tip = one.git(&["rev-parse", "main"]);
@@ -278,7 +290,7 @@ fn a_loop_that_cannot_move_stays_as_it_is() {
     make("fits", &["--gate", "false", "--worktree", "--auto-commit", "--commit-when", "each"], 10);
     let missing = one.root().join("missing.git").display().to_string();
     for (id, to, code, part) in [
-        ("here", remote.as_str(), 2, "1 file that no commit has"),
+        ("here", remote.as_str(), 17, "1 file that no commit has"),
         ("bare", remote, 2, "started with --worktree can be moved"),
         ("secret", remote, 2, "the value of KEY"),
         ("done", remote, 17, "it is completed"),

@@ -200,7 +200,8 @@ fn a_tool_takes_them_too() {
 #[rstest]
 #[case::yes("y\n", &["test"])]
 #[case::no("\n", &[])]
-fn a_terminal_asks_once(#[case] keys: &str, #[case] expected: &[&str]) {
+#[case::neither("x\ny\n", &["test"])]
+fn a_terminal_asks_until_it_is_answered(#[case] keys: &str, #[case] expected: &[&str]) {
     let sandbox = project();
     let agent = claude(&sandbox, "touch done; says '<promise>COMPLETE</promise>'");
     let mut terminal =

@@ -19,8 +19,14 @@ fn with_loops() -> Sandbox {
     sandbox
 }
 
-/// The candidates that bash gets for the next word, as its script asks for them.
+/// The candidates that bash gets for the next word, as its script asks for them, without options.
 fn follow(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
+    let mut words = candidates(sandbox, words);
+    words.retain(|word| !word.starts_with('-'));
+    words
+}
+
+fn candidates(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let index = (words.len() - 1).to_string();
     let run = sandbox
         .command(&[&["--"], words].concat())
@@ -29,7 +35,7 @@ fn follow(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
         .run()
         .with_code(0);
     assert_eq!(run.stderr, "", "a shell prompt is no place for words");
-    run.stdout.lines().filter(|word| !word.starts_with('-')).map(str::to_owned).collect()
+    run.stdout.lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -55,6 +61,11 @@ fn each_verb_is_completed_with_the_loops_that_it_can_mean() {
     assert_eq!(follow(&sandbox, &["refrain", "status", "c"]), ["capped"]);
     assert_eq!(follow(&sandbox, &["refrain", "start", "--agent", "c"]), ["claude", "codex"]);
     assert_eq!(follow(&sandbox, &["refrain", "start", "--prompt-file", "R"]), ["README.md"]);
+    // What counts only for a loop of another system does not bury them.
+    let options = candidates(&sandbox, &["refrain", "resume", ""]);
+    assert!(options.iter().any(|word| word == "--max-iterations"), "{options:?}");
+    assert!(!options.iter().any(|word| word == "--model"), "{options:?}");
+    assert_eq!(candidates(&sandbox, &["refrain", "resume", "--mode"]), ["--mode", "--model"]);
     assert!(sandbox.snapshot() == before, "asking touches nothing");
 }
 

@@ -397,3 +397,10 @@ fn a_plan_is_seen_with_its_waves_and_tasks_and_the_loops_of_these_are_opened() {
     top.press("a", "cancelled");
     top.quit();
 }
+
+#[test]
+fn a_dumb_terminal_is_named_as_the_obstacle() {
+    let (code, shown) = Terminal::open(&sandbox(), &["top"], &[("TERM", "dumb")]).wait();
+    assert_eq!(code, 2, "{shown}");
+    assert!(shown.contains("TERM is dumb"), "{shown}");
+}

@@ -14,6 +14,7 @@ use crate::r#loop::{ChildId, Grant, LoopState, Outcome, Phase, Step};
 use crate::machine::Refusal;
 use crate::price::Price;
 use crate::spec::{AgentKind, AgentSpec, Millis, OutputFormat};
+use crate::view::{self, Alive};
 
 /// A loop whose agents have the output of this kind.
 pub(crate) fn of(kind: AgentKind) -> Journal {
@@ -67,6 +68,33 @@ fn every_fault_has_its_outcome(#[case] kind: FaultKind, #[case] outcome: Outcome
         Outcome::Unable => assert!(matches!(next, Step::Finish(End::Blocked { .. })), "{next:?}"),
         _ => assert_eq!(next, Step::BeginIteration { iteration: 2 }),
     }
+}
+
+#[rstest]
+#[case(
+    FaultKind::Model,
+    "start the loop anew with another --model, or refrain resume mend when agent has opsu"
+)]
+#[case(
+    FaultKind::Setup,
+    "correct the settings of agent, then refrain resume mend, or start the loop anew with other options"
+)]
+fn a_resume_repeats_the_options_of_the_start(#[case] kind: FaultKind, #[case] needs: &str) {
+    let mut spec = spec();
+    (spec.agent.program, spec.agent.model) = ("agent".into(), Some("opsu".into()));
+    let journal = Journal::of(spec).taken_over().spawns().ends(failing(kind)).obey();
+    assert_eq!(view::status(&journal.state, Alive::NO_RUNNER).needs.as_deref(), Some(needs));
+}
+
+#[rstest]
+#[case("write context.md: No space left on device (os error 28)", "make room, then refrain resume mend")]
+#[case("Too many open files", "raise the limit of open files (ulimit -n), then refrain resume mend")]
+#[case("Read-only file system (os error 30)", "make the file system writable, then refrain resume mend")]
+#[case("no such file", "see why with refrain show mend, make it start, then refrain resume mend")]
+fn an_error_of_the_system_is_removed_before_a_resume(#[case] error: &str, #[case] needs: &str) {
+    let failed = Event::AttemptSpawnFailed { error: error.into() };
+    let journal = Journal::running().starts().then(failed).obey();
+    assert_eq!(view::status(&journal.state, Alive::NO_RUNNER).needs.as_deref(), Some(needs));
 }
 
 #[test]

@@ -40,12 +40,19 @@ fn the_base_is_taken_once_before_the_first_iteration() {
 fn a_repository_that_cannot_be_used_needs_a_person_and_is_asked_again_after_that() {
     let refused = |error: &str| Journal::committing().then(Event::BaseRefused { error: error.into() }).obey();
     for (error, needs) in [
-        ("fatal: no", "mend the repository, then refrain resume mend"),
+        ("fatal: no", "repair the repository, then refrain resume mend"),
         ("error: unable to write file: No space left on device", "make room, then refrain resume mend"),
+        ("sha1 file 'index.lock' write error. Out of diskspace", "make room, then refrain resume mend"),
+        (
+            "[worktrees] setup failed: false: exit code 1",
+            "make that command succeed, then refrain resume mend, or correct [worktrees] setup and start the loop anew",
+        ),
     ] {
         let status = view::status(&refused(error).state, Alive::NO_RUNNER);
         assert_eq!(status.needs.as_deref(), Some(needs), "{error}");
     }
+    let reason = view::status(&refused("[worktrees] setup failed: false").state, Alive::NO_RUNNER).reason;
+    assert!(reason.contains("[worktrees]") && !reason.contains("git"), "{reason}");
     let journal = refused("fatal: no");
     let blocked = End::Blocked { why: BlockReason::Repository };
     assert_eq!(journal.state.ended.map(|ended| ended.end), Some(blocked));
