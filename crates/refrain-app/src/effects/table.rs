@@ -339,6 +339,8 @@ const CONTINUES: &str = "it has no effect on a loop that continues, which has it
 
 /// What `run` takes.
 const RUN: &[Row] = &[
+    always("on"),
+    without("detach events notify notify-command", "on", ON_FLEET),
     always("max-iter non-interactive reviewer reviewer-model"),
     never("spec-gate", "PROMPT_FILE is the specification that the reviewer checks; leave it out"),
 ];
