@@ -273,12 +273,8 @@ impl Repository {
         rules: Rules<'_>,
         cancel: Option<&Cancel>,
     ) -> Result<Option<String>, GitError> {
-        let git = self.git().until(cancel);
-        if exposed_by_loop(self, git, &new, rules)?.is_none() {
-            return Ok(None);
-        }
         new.extend(self.heads_at(upstream, cancel)?.iter().map(|head| format!("^{head}")));
-        exposed_by_loop(self, git, &new, rules)
+        exposed_by_loop(self, self.git().until(cancel), &new, rules)
     }
 
     /// The commits of the remote's branches, as far as they exist here.

@@ -183,7 +183,7 @@ impl Repository {
     /// compare its files, outside of the sandbox, with filters that run what an agent can change.
     fn remove_by_force(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
         if Self::open(path, self.env())?.guarded_like(self).holds_repositories()? {
-            return Ok(Some("it has submodules, and their commits may be nowhere else".to_owned()));
+            return Ok(Some("it has submodules, whose commits or files may be nowhere else".to_owned()));
         }
         self.worktrees_to_change().remove(&["--force", path.as_str()]).map(|()| None)
     }

@@ -181,9 +181,10 @@ fn refused(service: &Service, id: &LoopId, refusal: MergeRefusal) -> RequestErro
             let more = paths.len().saturating_sub(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let text = format!("{revision} conflicts in {}{more}; nothing was changed", first.join(", "));
-            RequestError::new(Code::Failed, text).hint(Message::from("a loop resolves them: ").then(
-                mending_loop(service, id, &gates, &format!("Merge {revision} and resolve the conflicts.")),
-            ))
+            let goal = format!("Merge {revision} and resolve the conflicts.");
+            RequestError::new(Code::Failed, text)
+                .hint(Message::from("a loop resolves them: ").then(mending_loop(service, id, &gates, &goal)))
+                .hint(Message::from("or ").then(by_hand(&revision)))
         }
         MergeRefusal::GateFailed { revision, gate, log, gates } => {
             let text = format!("gate {gate} fails on the merged work; nothing was changed");

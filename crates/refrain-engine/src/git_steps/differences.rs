@@ -17,7 +17,7 @@ use refrain_store::journal;
 
 use crate::git_steps::repository::{marked, sweeper};
 use crate::service::redact::Redactor;
-use crate::{ByKind, EngineError, Service};
+use crate::{ByKind, EngineError, LoopLocation, Service};
 
 /// How long git may take for each answer: a user waits for it.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -167,7 +167,7 @@ impl Service {
         id: &LoopId,
         iteration: Option<u32>,
     ) -> Result<Result<Comparison, String>, EngineError> {
-        let dir = self.locate(id)?.dir;
+        let LoopLocation { dir, archived } = self.locate(id)?;
         let whole = journal::whole(&dir, &self.host().signing())?;
         let trail = Trail::of(&whole.records);
         let (state, records) = (whole.state, whole.records);
@@ -225,7 +225,11 @@ impl Service {
             let note = format!("Iteration {iteration}.");
             return Ok(Ok(Comparison { repository, state, from, is_known, tree, note }));
         }
-        let moved = if self.copy.is_some() { None } else { moved_branch(&state, &repository)? };
+        // An archived loop's branch may be another's by now.
+        let moved = match self.copy.is_some() || archived {
+            true => None,
+            false => moved_branch(&state, &repository)?,
+        };
         let (tree, left_out, what) = match work {
             report::Work::Tree(tree) if moved.as_ref().is_some_and(|moved| moved != tree) => (
                 moved.unwrap_or_else(|| tree.clone()),
@@ -283,7 +287,7 @@ fn moved_branch(state: &LoopState, repository: &Repository) -> Result<Option<Oid
     let waits = End::Blocked { why: BlockReason::Approval };
     let (Some(branch), Some(ended)) = (state.spec.git.new_branch(), state.ended) else { return Ok(None) };
     match repository.branch_head(branch)? {
-        Some(head) if ended.end != waits && state.git.head.as_ref() != Some(&head) => {
+        Some(head) if ended.end != waits && state.git.head.as_ref().is_some_and(|left| *left != head) => {
             repository.tree_of(&head).map(Some)
         }
         Some(_) | None => Ok(None),

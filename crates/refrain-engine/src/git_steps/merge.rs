@@ -443,12 +443,18 @@ impl<'a> LineOfWork<'a> {
 
     /// Where the work begins that is compared with `base`, up to which `ours` and it have the same commits.
     fn start(&self, repository: &Repository, base: &Oid, work: &Oid) -> Result<Oid, GitError> {
-        let mut has = self.made.contains(&base) || repository.is_behind(base, self.began)?;
-        for first in &self.rebased {
-            let onto = repository.parent_of(first)?;
-            has = has || onto.map_or(Ok(false), |onto| repository.is_behind(base, &onto))?;
+        if self.made.contains(&base) || repository.is_behind(base, self.began)? {
+            return Ok(base.clone());
         }
-        if has { Ok(base.clone()) } else { repository.stands_on(self.began, work, None) }
+        for first in &self.rebased {
+            // Git may have removed what was rebased once more.
+            if let Ok(Some(onto)) = repository.parent_of(first)
+                && repository.is_behind(base, &onto)?
+            {
+                return Ok(base.clone());
+            }
+        }
+        repository.stands_on(self.began, work, None)
     }
 }
 

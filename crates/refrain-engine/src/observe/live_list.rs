@@ -7,6 +7,7 @@ use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
+use jiff::Timestamp;
 use refrain_core::LoopId;
 use refrain_core::text::clip;
 use refrain_store::catalog::{Brief, Detail, Facts};
@@ -69,8 +70,8 @@ pub struct LiveList {
     everywhere: bool,
     lookout: Option<JournalWatcher>,
     last: Vec<Entry>,
-    /// Of the loops and plans of each project.
-    goals: HashMap<(Arc<str>, LoopId), Arc<str>>,
+    /// Of the loops and plans of each project, by when they were started.
+    goals: HashMap<(Arc<str>, LoopId, Timestamp), Arc<str>>,
     /// How long listing took.
     took: Duration,
 }
@@ -138,15 +139,18 @@ impl LiveList {
         let mut services: HashMap<Arc<str>, Option<Service>> = HashMap::new();
         for entry in entries.iter_mut().take(MOST_GOALS) {
             let Entry::Seen(row) = entry else { continue };
-            let key = (Arc::clone(&row.brief.project), row.brief.id.clone());
-            let goal = self.goals.entry(key).or_insert_with_key(|(project, id)| {
-                let open = || Service::open(Utf8Path::new(&**project), self.service.host.clone()).ok();
-                let service = services.entry(Arc::clone(project)).or_insert_with(open);
-                let goal = service.as_ref().and_then(|service| service.goal(id).ok()).unwrap_or_default();
-                let first = goal.lines().map(str::trim).find(|line| !line.is_empty());
-                clip(first.unwrap_or_default(), LONGEST_GOAL).into()
-            });
-            row.goal = Arc::clone(goal);
+            let Brief { project, id, .. } = &row.brief;
+            let key = (Arc::clone(project), id.clone(), row.facts.started_at);
+            if let Some(goal) = self.goals.get(&key) {
+                row.goal = Arc::clone(goal);
+                continue;
+            }
+            let open = || Service::open(Utf8Path::new(&**project), self.service.host.clone()).ok();
+            let service = services.entry(Arc::clone(project)).or_insert_with(open);
+            let Some(Ok(goal)) = service.as_ref().map(|service| service.goal(id)) else { continue };
+            let first = goal.lines().map(str::trim).find(|line| !line.is_empty());
+            row.goal = clip(first.unwrap_or_default(), LONGEST_GOAL).into();
+            self.goals.insert(key, Arc::clone(&row.goal));
         }
     }
 }

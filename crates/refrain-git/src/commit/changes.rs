@@ -18,8 +18,9 @@ use crate::repository::Repository;
 /// How much of the differences is kept, in bytes: more than a reviewer is ever sent.
 const LONGEST: usize = 256 << 10;
 
-/// How many binary files are looked into.
-const MOST_BINARY: usize = 200;
+/// How many binary files are looked into, and the longest, in bytes.
+const MOST_BINARY: usize = 100;
+const LONGEST_TEXT: u64 = 256 << 10;
 
 impl Repository {
     /// The first `most` paths in which two trees differ.
@@ -30,11 +31,11 @@ impl Repository {
         Ok(paths.take(most).map(RepoPath::from_bytes).collect())
     }
 
-    /// The differences of `tree` from the commit `base`, or from nothing. Binary files are only named, but for text with a few
-    /// NUL bytes, which shells run as any other. The project's own attributes are ignored: they could hide a file.
+    /// The differences of `tree` from the commit `base`, or from nothing. Binary files are only named, but for texts with NUL
+    /// bytes, which shells run as any other. The project's own attributes are ignored: they could hide a file.
     /// Errors: [`GitError`] if git cannot be run, [`GitError::Cancelled`], or if the differences are far too large.
     pub fn changes(&self, base: Option<&Oid>, tree: &Oid) -> Result<Changes, GitError> {
-        let compared = Compared::of(self, base, tree)?;
+        let compared = TreeComparison::of(self, base, tree)?;
         let (stat, mut diff) = (compared.ask(&["--stat=120"], &[])?, compared.ask(&["--patch"], &[])?);
         let hidden = compared.hidden_text()?;
         if !hidden.is_empty() {
@@ -47,7 +48,7 @@ impl Repository {
     /// The same as a patch for `git apply`: whole, byte for byte, with binary files.
     /// Errors: as [`Self::changes`].
     pub fn patch(&self, base: Option<&Oid>, tree: &Oid) -> Result<Vec<u8>, GitError> {
-        Compared::of(self, base, tree)?.ask(&["--patch", "--binary", "--full-index"], &[])
+        TreeComparison::of(self, base, tree)?.ask(&["--patch", "--binary", "--full-index"], &[])
     }
 
     /// The content of a file that git has, by its name.
@@ -74,14 +75,14 @@ impl Repository {
 }
 
 /// Two trees that are compared without any settings of the user or the project.
-struct Compared<'a> {
+struct TreeComparison<'a> {
     repository: &'a Repository,
     between: [&'a str; 2],
     objects: VerifiedObjects,
     attributes: AttributesFolder,
 }
 
-impl<'a> Compared<'a> {
+impl<'a> TreeComparison<'a> {
     fn of(repository: &'a Repository, base: Option<&'a Oid>, tree: &'a Oid) -> Result<Self, GitError> {
         let between = [base.map_or(empty_tree(tree), Oid::as_str), tree.as_str()];
         let objects = VerifiedObjects::between(repository, repository.git(), between)?;
@@ -101,26 +102,35 @@ impl<'a> Compared<'a> {
         self.git().output(words.chain(paths.iter().map(OsString::as_os_str)), &[])
     }
 
-    /// The paths of new and changed files that git takes for binary, and are text but for a few bytes.
+    /// The paths of new and changed files that git takes for binary, of at most 256 KiB, that were text before, begin as a
+    /// script does, or have at most one odd character in three: shells run them, and a reviewer is to see them.
     fn hidden_text(&self) -> Result<Vec<OsString>, GitError> {
         let counts = self.ask(&["--numstat", "-z", "--no-renames", "--diff-filter=d"], &[])?;
         let binary = counts.split(|byte| *byte == 0).filter_map(|line| line.strip_prefix(b"-\t-\t"));
-        let binary: Vec<_> = binary.take(MOST_BINARY).collect();
-        if binary.is_empty() {
-            return Ok(Vec::new());
+        let [before, now] = self.between.map(str::as_bytes);
+        let mut hidden = Vec::new();
+        for path in binary.take(MOST_BINARY) {
+            let asked: Vec<u8> =
+                [now, before].iter().flat_map(|tree| [*tree, b":", path, b"\0"].concat()).collect();
+            let sizes = self.git().text(["cat-file", "--batch-check=%(objectsize)", "-z"], &asked)?;
+            let is_small = |line: &str| !line.parse().is_ok_and(|size: u64| size > LONGEST_TEXT);
+            if !sizes.lines().all(is_small) {
+                continue;
+            }
+            let contents = self.git().output(["cat-file", "--batch", "-z"], &asked)?;
+            let mut rest = contents.as_slice();
+            let Some(content) = next_object(&mut rest) else { continue };
+            let was_text = next_object(&mut rest).is_some_and(|old| !old.contains(&0));
+            if was_text || content.starts_with(b"#!") || is_nearly_text(content) {
+                hidden.push(OsStr::from_bytes(path).to_owned());
+            }
         }
-        let tree = self.between[1].as_bytes();
-        let asked: Vec<u8> = binary.iter().flat_map(|path| [tree, b":", path, b"\0"].concat()).collect();
-        let contents = self.git().output(["cat-file", "--batch", "-z"], &asked)?;
-        let mut rest = contents.as_slice();
-        let is_text = |_: &&&[u8]| next_object(&mut rest).is_some_and(is_nearly_text);
-        Ok(binary.iter().filter(is_text).map(|path| OsStr::from_bytes(path).to_owned()).collect())
+        Ok(hidden)
     }
 }
 
-/// Whether at most one byte in twenty is none of a text.
 fn is_nearly_text(content: &[u8]) -> bool {
     let text = String::from_utf8_lossy(content);
     let is_odd = |it: char| it == char::REPLACEMENT_CHARACTER || it.is_control() && !it.is_ascii_whitespace();
-    text.chars().filter(|it| is_odd(*it)).count() * 20 <= text.chars().count()
+    text.chars().filter(|it| is_odd(*it)).count() * 3 <= text.chars().count()
 }

@@ -87,7 +87,8 @@ pub(super) fn folders_above(file: &Path, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn place(from: &Path, to: &Path, root: &Path) -> io::Result<()> {
+/// Writes a copy of a file, in place of a file or an empty folder.
+pub(super) fn place(from: &Path, to: &Path, root: &Path) -> io::Result<()> {
     folders_above(to, root)?;
     let parent = to.parent().unwrap_or(root);
     let mut new = tempfile::Builder::new().prefix(".refrain-").tempfile_in(parent)?;

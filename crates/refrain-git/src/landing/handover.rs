@@ -234,10 +234,13 @@ impl Job<'_> {
             let _ = fs::remove_file(path);
         }
         self.settle(&steps, &settled)?;
-        let written: Vec<_> =
-            steps.iter().filter(|step| !disk.ahead.contains(&step.path) && !step.is_submodule()).collect();
+        let sparse = self.sparse()?;
+        let is_written = |step: &&Step| {
+            !disk.ahead.contains(&step.path) && !sparse.contains(&step.path) && !step.is_submodule()
+        };
+        let written: Vec<_> = steps.iter().filter(is_written).collect();
         let old = written.iter().filter(|step| step.from.is_some()).map(|step| &step.path);
-        let replaced = ReplacedFiles::keep(self.repository, index.parent().unwrap_or(index), old)?;
+        let replaced = ReplacedFiles::keep(self.repository, format!("{index}.replaced").into(), old)?;
         // From here on it cannot be cancelled.
         let git = self.git.to_its_end();
         let writing = self.writing(git);
@@ -332,6 +335,9 @@ impl Job<'_> {
         let kept = replaced.paths();
         let lost = written.iter().filter(|step| step.from.is_some() && !kept.contains(&step.path));
         let lost: Vec<_> = lost.flat_map(|step| [step.path.as_slice(), b"\0"].concat()).collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
         Git::output(self.writing(git), ["checkout-index", "--force", "-z", "--stdin"], &lost).map(drop)
     }
 }

@@ -22,10 +22,11 @@ impl Head {
         if !is_named(commit, &[format!("commit {}\0", content.len()).as_bytes(), content]) {
             return None;
         }
-        let lines = content.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
-        let lines: Vec<&str> = lines.filter_map(|line| str::from_utf8(line).ok()).collect();
-        let named = |field| lines.iter().filter_map(move |line| line.strip_prefix(field)?.parse().ok());
-        Some(Self { tree: named("tree ").next()?, parents: named("parent ").collect() })
+        let mut lines = content.split(|byte| *byte == b'\n').map(|line| str::from_utf8(line).ok());
+        let tree = lines.next()??.strip_prefix("tree ")?.parse().ok()?;
+        // Git takes no other line for a parent.
+        let parents = lines.map_while(|line| line?.strip_prefix("parent ")?.parse().ok());
+        Some(Self { tree, parents: parents.collect() })
     }
 }
 
@@ -80,5 +81,22 @@ impl Repository {
         let tree = |commit: &Oid| heads.tree(commit).cloned();
         let all: Option<Vec<Oid>> = commits.iter().map(tree).collect();
         all.ok_or_else(|| GitError::NoCommit(commits.first().map(Oid::to_string).unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plumbing::object::name_of;
+
+    #[test]
+    fn a_commit_has_the_parents_that_git_sees_in_a_content_of_its_name() {
+        let [tree, one, two] = ["1", "2", "3"].map(|digit| digit.repeat(40));
+        let content =
+            format!("tree {tree}\nparent {one}\nauthor A <a@b> 1 +0000\nparent {two}\n\nparent {two}\n");
+        let name = name_of(&[format!("commit {}\0", content.len()).as_bytes(), content.as_bytes()]).unwrap();
+        let head = Head { tree: tree.parse().unwrap(), parents: vec![one.parse().unwrap()] };
+        assert_eq!(Head::of(&name, content.as_bytes()), Some(head));
+        assert_eq!(Head::of(&name, content.replace(&one, &two).as_bytes()), None);
     }
 }

@@ -65,11 +65,51 @@ impl VerifiedObjects {
         let names = commits.map(|commit| (commit.to_owned(), commit.to_owned())).collect();
         let objects = Self::named(repository, git, &names)?;
         let mut shallow: String = first().map(|commit| format!("{commit}\n")).collect();
-        // Those that a shallow clone begins with.
-        shallow +=
-            &String::from_utf8_lossy(&read(&repository.common_dir().join("shallow")).unwrap_or_default());
+        shallow += &shallow_of(repository);
         write(&objects.shallow, shallow.as_bytes())?;
         Ok(objects)
+    }
+
+    /// What these commits changed, and of `base` the files that they changed. Git reads no other.
+    /// Errors: As [`VerifiedObjects::of`].
+    pub(crate) fn changes(
+        repository: &Repository,
+        git: Git<'_>,
+        commits: &[Oid],
+        base: Option<&Oid>,
+    ) -> Result<Self, GitError> {
+        let listed = listed(git, commits)?;
+        let (mut names, mut paths) = (Names::new(), BTreeSet::new());
+        for line in listed.trees.lines() {
+            // `commit`, its tree, and its parents.
+            names.extend(line.split(' ').map(|name| (name.to_owned(), name.to_owned())));
+        }
+        for (object, path) in changed(&listed.changes) {
+            names.insert(object, RepoPath::from_bytes(path).to_string());
+            paths.insert(path);
+        }
+        if let Some(base) = base {
+            names.extend(stored([base.as_str()]));
+            let printed = git.output(["ls-tree", "-r", "-t", "-z", "--full-tree", base.as_str()], &[])?;
+            let tree = git.text(["rev-parse", &format!("{base}^{{tree}}")], &[])?;
+            names.extend(stored([tree.as_str()]));
+            for (kind, object, path) in printed.split(|byte| *byte == 0).filter_map(parts) {
+                if kind == "tree" || kind == "blob" && paths.contains(path) {
+                    names.insert(object.to_owned(), RepoPath::from_bytes(path).to_string());
+                }
+            }
+        }
+        let before: String =
+            commits_before(&listed.trees).into_iter().map(|commit| format!("{commit}\n")).collect();
+        let asked = ["rev-list", "--no-walk", "--no-commit-header", "--format=%T", "--stdin"];
+        names.extend(stored(git.text(asked, before.as_bytes())?.lines()));
+        names.retain(|name, _| !stored([name.as_str()]).is_empty());
+        let objects = Self::named(repository, git, &names)?;
+        write(&objects.shallow, (before + &shallow_of(repository)).as_bytes())?;
+        match self::listed(objects.apply(git).without_fetching(), commits)? == listed {
+            true => Ok(objects),
+            false => Err(forged(&names, commits.last().map_or("", Oid::as_str))),
+        }
     }
 
     /// The objects with these names.
@@ -175,19 +215,58 @@ fn differing(git: Git<'_>, pair: [&str; 2]) -> Result<Names, GitError> {
     let mut names = stored(pair.into_iter().chain(trees.lines()));
     let words = ["diff-tree", "-r", "-t", "-z", "--no-renames", "--raw"];
     let printed = git.output(words.into_iter().chain(pair), &[])?;
-    // `:mode mode object object kind`, and the path.
-    let mut fields = printed.split(|byte| *byte == 0);
-    while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
+    names.extend(
+        changed(&printed).into_iter().map(|(object, path)| (object, RepoPath::from_bytes(path).to_string())),
+    );
+    Ok(names)
+}
+
+/// The commits that a shallow clone begins with.
+fn shallow_of(repository: &Repository) -> String {
+    String::from_utf8_lossy(&read(&repository.common_dir().join("shallow")).unwrap_or_default()).into_owned()
+}
+
+/// What git says of commits.
+#[derive(PartialEq, Eq)]
+struct Listed {
+    /// Each with its tree and its parents, in a line.
+    trees: String,
+    /// `commit NUL`, and for each of its files and folders `:mode mode object object X NUL path NUL`, for each parent.
+    changes: Vec<u8>,
+}
+
+fn listed(git: Git<'_>, commits: &[Oid]) -> Result<Listed, GitError> {
+    let given: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
+    let asked = ["rev-list", "--no-walk=unsorted", "--no-commit-header", "--format=%H %T %P", "--stdin"];
+    let trees = git.text(asked, given.as_bytes())?;
+    let asked = ["diff-tree", "--stdin", "-r", "-t", "-m", "-z", "--raw", "--root", "--no-renames"];
+    Ok(Listed { trees, changes: git.output(asked, given.as_bytes())? })
+}
+
+/// The parents in these lines that have no line of their own.
+fn commits_before(trees: &str) -> BTreeSet<&str> {
+    let own: BTreeSet<_> = trees.lines().filter_map(|line| line.split(' ').next()).collect();
+    let parents = trees.lines().flat_map(|line| line.split(' ').skip(2));
+    parents.filter(|name| !name.is_empty() && !own.contains(name)).collect()
+}
+
+/// The objects of files and folders in git's raw output, on both sides, and their paths.
+fn changed(printed: &[u8]) -> Vec<(String, &[u8])> {
+    let (mut fields, mut found) = (printed.split(|byte| *byte == 0), Vec::new());
+    while let Some(head) = fields.next() {
+        if !head.starts_with(b":") {
+            continue;
+        }
+        let Some(path) = fields.next() else { break };
         let words: Vec<_> = head.split(|byte| matches!(byte, b':' | b' ')).collect();
         let [_, before, now, old, new, ..] = words.as_slice() else { continue };
         for (mode, object) in [(before, old), (now, new)] {
             if ![b"000000".as_slice(), b"160000"].contains(mode) {
-                let object = String::from_utf8_lossy(object).into_owned();
-                names.insert(object, RepoPath::from_bytes(path).to_string());
+                found.push((String::from_utf8_lossy(object).into_owned(), path));
             }
         }
     }
-    Ok(names)
+    found
 }
 
 /// Commits and trees without the empty one, which git has without a file.

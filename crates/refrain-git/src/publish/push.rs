@@ -1,7 +1,6 @@
 //! Pushes the branch of work that was given up. Git never prompts, nothing is forced, and no secret that the agent
 //! committed is pushed.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -153,7 +152,7 @@ fn is_ssh(command: &str) -> bool {
 /// A suspected secret in content that would be published for the first time, as text: in the files, paths, headers
 /// and messages of commits, given as arguments of `git rev-list`. None if nothing is found, or all of it is allowed.
 pub(crate) fn exposed(git: Git<'_>, new: &[String], rules: Rules<'_>) -> Result<Option<String>, GitError> {
-    exposed_in(git, &Commits::list(git, new)?.own, rules)
+    exposed_in(git, &commits(git, new)?, rules)
 }
 
 /// The same for a loop's own commits, none of which may have a file too large to be scanned. What is scanned is what their
@@ -164,22 +163,14 @@ pub(crate) fn exposed_by_loop(
     new: &[String],
     rules: Rules<'_>,
 ) -> Result<Option<String>, GitError> {
-    let commits = Commits::list(git, new)?;
-    if commits.own.is_empty() {
+    let commits = commits(git, new)?;
+    if commits.is_empty() {
         return Ok(None);
     }
-    let mut known = HashSet::new();
-    let all = rules.base.into_iter().chain(&commits.before).chain(&commits.own);
-    let all: Vec<_> = all.filter(|commit| known.insert(*commit)).collect();
-    let objects = VerifiedObjects::of(repository, git, &all)?;
+    let objects = VerifiedObjects::changes(repository, git, &commits, rules.base)?;
     let git = objects.apply(git).without_fetching();
-    let given: String = commits.own.iter().map(|commit| format!("{commit}\n")).collect();
-    let named = git.text(["rev-list", "--no-walk=unsorted", "--parents", "--stdin"], given.as_bytes())?;
-    if let Some((other, _)) = named.lines().zip(commits.printed.lines()).find(|(one, other)| one != other) {
-        return Err(GitError::ForgedObject(other.split(' ').next().unwrap_or_default().to_owned()));
-    }
-    match exposed_in(git, &commits.own, rules)? {
-        None => unscreened(git, &commits.own, rules),
+    match exposed_in(git, &commits, rules)? {
+        None => unscreened(git, &commits, rules),
         found => Ok(found),
     }
 }
@@ -191,27 +182,14 @@ fn exposed_in(git: Git<'_>, commits: &[Oid], rules: Rules<'_>) -> Result<Option<
     screen_messages(git, commits)
 }
 
-/// Commits, the oldest first, and those before them.
-struct Commits {
-    own: Vec<Oid>,
-    before: Vec<Oid>,
-    /// A commit in each line, and its parents.
-    printed: String,
-}
-
-impl Commits {
-    fn list(git: Git<'_>, new: &[String]) -> Result<Self, GitError> {
-        // The list may exceed the limit for arguments.
-        let (how, new): (Vec<&str>, Vec<&str>) =
-            new.iter().map(String::as_str).partition(|it| it.starts_with("--"));
-        let words = ["rev-list", "--reverse", "--parents", "--stdin"].into_iter().chain(how);
-        let printed = Git::text(git, words, new.join("\n").as_bytes())?;
-        let names = |line: &str| line.split(' ').filter_map(|name| name.parse().ok()).collect::<Vec<Oid>>();
-        let own: Vec<Oid> = printed.lines().filter_map(|line| names(line).into_iter().next()).collect();
-        let known: HashSet<&Oid> = own.iter().collect();
-        let before = printed.lines().flat_map(names).filter(|name| !known.contains(name)).collect();
-        Ok(Self { before, own, printed })
-    }
+/// These commits, the oldest first.
+fn commits(git: Git<'_>, new: &[String]) -> Result<Vec<Oid>, GitError> {
+    // The list may exceed the limit for arguments.
+    let (how, new): (Vec<&str>, Vec<&str>) =
+        new.iter().map(String::as_str).partition(|it| it.starts_with("--"));
+    let words = ["rev-list", "--reverse", "--stdin"].into_iter().chain(how);
+    let printed = Git::text(git, words, new.join("\n").as_bytes())?;
+    Ok(printed.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
 pub(crate) fn exposed_name(branch: &str) -> Option<String> {

@@ -230,7 +230,7 @@ impl Repository {
                     Err(reason) => vec![reason],
                 };
                 if there.holds_repositories()? {
-                    reasons.push("it has submodules, and their commits may be nowhere else".to_owned());
+                    reasons.push("it has submodules, whose commits or files may be nowhere else".to_owned());
                 }
                 Ok(reasons)
             }

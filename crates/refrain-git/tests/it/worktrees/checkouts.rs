@@ -197,7 +197,7 @@ fn commits_of_a_submodule_are_not_lost_with_the_worktree() {
     let inner = own.git(&["-C", "sub", "rev-parse", "HEAD"]);
     made(&own.commit(&base, 1));
     let removal = repository.remove_worktree(&path, "loop/one", &began, &[]).unwrap();
-    let why = "it has submodules, and their commits may be nowhere else";
+    let why = "it has submodules, whose commits or files may be nowhere else";
     assert_eq!(removal, Removal::Kept(why.to_owned()));
     own.git(&["-C", "sub", "cat-file", "-e", &inner]);
     fs::remove_dir_all(&path).unwrap();

@@ -40,7 +40,7 @@ const ECOSYSTEMS: [NewTests; 5] = [
     },
     NewTests {
         paths: r"^Cargo\.toml$",
-        run: "! files | grep '\\.rs$' | tr '\\n' '\\0' | xargs -0 grep -q '#\\[[a-z:_]*test' || \
+        run: "! files | grep '\\.rs$' | tr '\\n' '\\0' | xargs -0 cat | grep -q '#\\[[a-z:_]*test' || \
             { cargo test && echo 'new-tests: cargo test passed'; }",
     },
     NewTests {
@@ -52,14 +52,17 @@ const ECOSYSTEMS: [NewTests; 5] = [
 ];
 
 /// The files of the project, without those that git ignores.
-const FILES: &str = "files() { git ls-files -co --exclude-standard 2>/dev/null || \
-    find . -type f -not -path '*/.*' -not -path '*/node_modules/*' -not -path './target/*' | cut -c3-; }; ";
+const FILES: &str = "files() { if git rev-parse --git-dir >/dev/null 2>&1; then \
+    git -c core.quotePath=false ls-files -co --exclude-standard; else \
+    find . -type f -not -path '*/.*' -not -path '*/node_modules/*' -not -path '*/site-packages/*' \
+    -not -path './target/*' | cut -c3-; fi; }; ";
 
 /// The command that runs the tests that a run makes, in a project with these files. What was there before is no test of the run,
 /// and the user has not trusted it.
-fn run_new_tests(files: &BTreeSet<String>, package: &str) -> String {
-    // One without a script for tests may get one.
-    let has_script = package.contains("\"test\"") && !package.contains("no test specified");
+fn run_new_tests(files: &BTreeSet<String>, package: Option<&str>) -> String {
+    // One without a script for tests may get one. What cannot be read may have one.
+    let is_script = |text: &str| text.contains("\"test\"") && !text.contains("no test specified");
+    let has_script = package.is_none_or(is_script);
     let files = || files.iter().filter(|path| *path != "package.json" || has_script);
     let is_there = |tests: &NewTests| {
         Regex::new(tests.paths).is_ok_and(|pattern| files().any(|path| pattern.is_match(path)))
@@ -111,8 +114,8 @@ impl Rules {
         match (together(&offer, true), untested) {
             (Some(tests), _) => work.gates.add(TESTS, &tests)?,
             (None, WithoutTests::Begin) => {
-                let package = service.text_of(&dir.join("package.json")).unwrap_or_default();
-                work.gates.add(NEW_TESTS, &run_new_tests(&service.files_in(dir)?, &package))?;
+                let package = service.text_of(&dir.join("package.json"));
+                work.gates.add(NEW_TESTS, &run_new_tests(&service.files_in(dir)?, package.as_deref()))?;
                 notes.push(format!(
                     "{dir} has no tests yet: gate {NEW_TESTS} runs those that the run makes; without any, the result is unverified"
                 ));
