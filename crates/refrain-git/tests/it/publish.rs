@@ -272,6 +272,29 @@ fn token() -> String {
     format!("ghp_{}", "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx")
 }
 
+/// Every commit of it has the file, and nothing comes before them.
+#[test]
+fn a_secret_of_a_history_without_a_beginning_is_not_pushed() {
+    let it = Published::new();
+    it.place.git(&["checkout", "-q", "--orphan", "fresh"]);
+    it.commit("keys.txt", &format!("{}\n", token()));
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    let push = it.try_publish("fresh", false).unwrap();
+    assert!(matches!(&push, Push::Refused(Refusal::Secret(_))), "{push:?}");
+}
+
+/// Another agent shows the scan another content of a file.
+#[test]
+fn what_is_not_what_its_name_says_is_not_pushed() {
+    let it = Published::new();
+    it.commit("keys.txt", &format!("{}\n", token()));
+    let (file, real) = it.place.forge("HEAD:keys.txt", "HEAD:README.md");
+    let refused = it.try_publish("main", true);
+    assert!(matches!(&refused, Err(GitError::ForgedObject(path)) if path == "keys.txt"), "{refused:?}");
+    it.place.write_at(file, real);
+    assert!(matches!(it.refused(), Refusal::Secret(_)));
+}
+
 #[test]
 fn a_secret_in_a_path_a_message_or_the_name_of_the_branch_is_not_pushed() {
     let it = Published::new();
