@@ -47,7 +47,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let percent = (top.cpu()? - before) / began.elapsed().as_secs_f64() * 100.0;
     drop(talking);
     // Its runner is gone: that is seen, and then nothing happens any more.
-    pause(Duration::from_millis(settle + 3000));
+    pause(Duration::from_millis(settle + bench.pick(3000, 1000)));
     let before = top.switches()?;
     pause(Duration::from_millis(window));
     let idle = format!("wake-ups in {:.1} s, nothing happens", window as f64 / 1e3);
