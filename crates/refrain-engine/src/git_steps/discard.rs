@@ -27,7 +27,7 @@ pub struct DiscardOutcome {
 /// Discarded work that a reference keeps for 30 days.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptWork {
-    /// The branch that was removed; none if a plan landed it on no branch.
+    /// The branch that was removed; none if the work was on none.
     pub branch: Option<String>,
     pub reference: String,
     /// How many of its files were in no commit; the reference has them.
@@ -115,12 +115,16 @@ impl Service {
         let has_it = is_own
             && (holds_worktree || repository.as_ref().map(is_on_branch).transpose()?.unwrap_or_default());
         let has_worktree = has_it && spec.worktree.is_dir();
-        let (mut kept, mut has_branch) = (Vec::new(), false);
         // Long after the end, another loop or the user may have made a branch of that name.
         let is_known = |head: &Oid| !archived || has_it || last.as_ref() == Some(head);
-        if let Some((branch, repository)) = &repository
-            && let Some(head) = repository.branch_head(branch)?.filter(is_known)
-        {
+        let head = match &repository {
+            Some((branch, repository)) => repository.branch_head(branch)?.filter(is_known),
+            None => None,
+        };
+        let (mut kept, has_branch) = (Vec::new(), head.is_some());
+        // Without commits its branch was removed; its agent may have committed elsewhere.
+        let head = head.or_else(|| began.clone().filter(|_| !archived && has_worktree));
+        if let (Some((branch, repository)), Some(head)) = (&repository, head) {
             // Without a worktree of its own the branch must be checked out nowhere: the folder of the loop is no worktree.
             let own = if is_own { &spec.worktree } else { &dir.0 };
             if let Some(worktree) = repository.checked_out(branch, own)? {
@@ -133,24 +137,10 @@ impl Service {
                     Err(why) => return Ok(Err(why)),
                 },
             };
-            has_branch = true;
             if began.as_ref() != Some(&work) {
                 let reference = self.keep_discarded(repository, id, &work)?;
-                kept.push(KeptWork { branch: Some((*branch).to_owned()), reference, uncommitted });
-            }
-        }
-        // Without commits its branch was removed; its agent may have committed elsewhere.
-        if let Some((_, repository)) = &repository
-            && let Some(began) = began.clone().filter(|_| !has_branch && !archived && has_worktree)
-        {
-            let (work, uncommitted) =
-                match self.keep_uncommitted(&spec.worktree, &spec, (id, &dir), began.clone())? {
-                    Ok(work) => work,
-                    Err(why) => return Ok(Err(why)),
-                };
-            if work != began {
-                let reference = self.keep_discarded(repository, id, &work)?;
-                kept.push(KeptWork { branch: None, reference, uncommitted });
+                let branch = has_branch.then(|| (*branch).to_owned());
+                kept.push(KeptWork { branch, reference, uncommitted });
             }
         }
         if archived && !has_branch {
