@@ -355,11 +355,11 @@ impl Service {
                 return Ok(Err(MergeRefusal::Conflicts { revision, paths, gates }));
             }
         };
-        let is_verified = base == ours && tree == repository.tree_of(&work)?;
-        if (options.squash || !is_verified) && tree == repository.tree_of(&ours)? {
+        let is_forward = base == ours && tree == repository.tree_of(&work)?;
+        if (options.squash || !is_forward) && tree == repository.tree_of(&ours)? {
             return merged(&ours, MergeKind::UpToDate);
         }
-        let (to, how) = match (options.squash, is_verified) {
+        let (to, how) = match (options.squash, is_forward) {
             (false, true) => (work.clone(), MergeKind::FastForward),
             (false, false) => {
                 (repository.commit_of(&[&ours, &work], &tree, &message, &[], None)?, MergeKind::Merge)
@@ -369,7 +369,7 @@ impl Service {
                 (repository.commit_of(&[&ours], &tree, &subject, &trailers, None)?, MergeKind::Squash)
             }
         };
-        if !is_verified && spec.has_hard_gates() {
+        if !is_forward && spec.has_hard_gates() {
             // Gates take minutes: what is in the way of this commit is said before them.
             let handed = repository.check_hand_over(HandOverRequest { to: &to, ..request })?;
             if handed != HandedOver::Done {
