@@ -222,7 +222,9 @@ fn with_options(context: &Context, verb: &str, options: &[resolve::GivenOption])
 
 /// Refuses a value that the schema of the request does not accept, and a text that is too long or cannot be shown.
 fn check<T: Serialize + JsonSchema>(asked: &T) -> Result<(), RequestError> {
-    let Ok(Value::Object(asked)) = serde_json::to_value(asked) else { return Ok(()) };
+    let Ok(Value::Object(asked)) = serde_json::to_value(asked) else {
+        return Err(RequestError::usage("the request is no JSON object"));
+    };
     parameters::check(&asked, &schema_for!(T).to_value()).map_err(|(name, why)| refused(&name, why))?;
     for (name, value) in &asked {
         let most = if name == "goal" { LONGEST_TEXT } else { LONGEST_WORD };
