@@ -161,9 +161,8 @@ impl Repository {
 
     /// Whether a commit is what [`Self::make_commit`] makes, but for its signature: an agent can make one that looks like it.
     fn is_like(&self, git: Git<'_>, commit: &Oid, new: &New<'_>) -> Result<bool, GitError> {
-        let heads = self.heads(git, std::slice::from_ref(commit))?;
         let parents = new.parents.iter().copied().cloned().collect();
-        if heads.get(commit) != Some(&Head { tree: new.tree.clone(), parents }) {
+        if self.head(git, commit)? != (Head { tree: new.tree.clone(), parents }) {
             return Ok(false);
         }
         let message = with_trailers(git, new.message, new.trailers)?;

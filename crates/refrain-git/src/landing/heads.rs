@@ -38,10 +38,6 @@ impl Heads {
         self.0.get(commit)?.parents.first()
     }
 
-    pub(crate) fn get(&self, commit: &Oid) -> Option<&Head> {
-        self.0.get(commit)
-    }
-
     pub(crate) fn tree(&self, commit: &Oid) -> Option<&Oid> {
         self.0.get(commit).map(|head| &head.tree)
     }
@@ -64,23 +60,25 @@ impl Repository {
         Ok(Heads(heads))
     }
 
+    pub(crate) fn head(&self, git: Git<'_>, commit: &Oid) -> Result<Head, GitError> {
+        let head = self.heads(git, std::slice::from_ref(commit))?.0.remove(commit);
+        head.ok_or_else(|| GitError::NoCommit(commit.to_string()))
+    }
+
     /// The first parent of a commit; none of the first commit of a history.
     pub fn parent_of(&self, commit: &Oid) -> Result<Option<Oid>, GitError> {
-        Ok(self.heads(self.git(), std::slice::from_ref(commit))?.parent(commit).cloned())
+        Ok(self.head(self.git(), commit)?.parents.into_iter().next())
     }
 
     /// The tree of a commit, read with this git.
     pub(crate) fn tree_by(&self, git: Git<'_>, commit: &Oid) -> Result<Oid, GitError> {
-        let heads = self.heads(git, std::slice::from_ref(commit))?;
-        heads.tree(commit).cloned().ok_or_else(|| GitError::NoCommit(commit.to_string()))
+        Ok(self.head(git, commit)?.tree)
     }
 
     /// The trees of commits, in their order.
     pub(crate) fn trees(&self, git: Git<'_>, commits: &[Oid]) -> Result<Vec<Oid>, GitError> {
         let heads = self.heads(git, commits)?;
-        let tree = |commit: &Oid| heads.tree(commit).cloned();
-        let all: Option<Vec<Oid>> = commits.iter().map(tree).collect();
-        all.ok_or_else(|| GitError::NoCommit(commits.first().map(Oid::to_string).unwrap_or_default()))
+        Ok(commits.iter().filter_map(|commit| heads.tree(commit).cloned()).collect())
     }
 }
 

@@ -79,31 +79,24 @@ impl VerifiedObjects {
         base: Option<&Oid>,
     ) -> Result<Self, GitError> {
         let listed = listed(git, commits)?;
-        let (mut names, mut paths) = (Names::new(), BTreeSet::new());
-        for line in listed.trees.lines() {
-            // `commit`, its tree, and its parents.
-            names.extend(line.split(' ').map(|name| (name.to_owned(), name.to_owned())));
-        }
-        for (object, path) in changed(&listed.changes) {
-            names.insert(object, RepoPath::from_bytes(path).to_string());
-            paths.insert(path);
-        }
-        if let Some(base) = base {
-            names.extend(stored([base.as_str()]));
-            let printed = git.output(["ls-tree", "-r", "-t", "-z", "--full-tree", base.as_str()], &[])?;
-            let tree = git.text(["rev-parse", &format!("{base}^{{tree}}")], &[])?;
-            names.extend(stored([tree.as_str()]));
-            for (kind, object, path) in printed.split(|byte| *byte == 0).filter_map(parts) {
-                if kind == "tree" || kind == "blob" && paths.contains(path) {
-                    names.insert(object.to_owned(), RepoPath::from_bytes(path).to_string());
-                }
-            }
-        }
         let before: String =
             commits_before(&listed.trees).into_iter().map(|commit| format!("{commit}\n")).collect();
         let asked = ["rev-list", "--no-walk", "--no-commit-header", "--format=%T", "--stdin"];
-        names.extend(stored(git.text(asked, before.as_bytes())?.lines()));
-        names.retain(|name, _| !stored([name.as_str()]).is_empty());
+        let trees_before = git.text(asked, before.as_bytes())?;
+        let mut names = stored(listed.trees.split_whitespace().chain(trees_before.lines()));
+        let changed = changed(&listed.changes);
+        if let Some(base) = base {
+            let asked = ["rev-list", "--objects", "--no-walk", "--no-object-names", "--filter=blob:none"];
+            let folders = git.text(asked.into_iter().chain([base.as_str()]), &[])?;
+            let paths: BTreeSet<_> = changed.iter().map(|(_, path)| *path).collect();
+            let asked: Vec<u8> = paths
+                .iter()
+                .flat_map(|path| [base.as_str().as_bytes(), b":", path, b"\0"].concat())
+                .collect();
+            let files = git.text(["cat-file", "--batch-check=%(objectname)", "-z"], &asked)?;
+            names.extend(stored(folders.lines().chain(files.lines())));
+        }
+        names.extend(paths_of(&changed));
         let objects = Self::named(repository, git, &names)?;
         write(&objects.shallow, (before + &shallow_of(repository)).as_bytes())?;
         match self::listed(objects.apply(git).without_fetching(), commits)? == listed {
@@ -215,9 +208,7 @@ fn differing(git: Git<'_>, pair: [&str; 2]) -> Result<Names, GitError> {
     let mut names = stored(pair.into_iter().chain(trees.lines()));
     let words = ["diff-tree", "-r", "-t", "-z", "--no-renames", "--raw"];
     let printed = git.output(words.into_iter().chain(pair), &[])?;
-    names.extend(
-        changed(&printed).into_iter().map(|(object, path)| (object, RepoPath::from_bytes(path).to_string())),
-    );
+    names.extend(paths_of(&changed(&printed)));
     Ok(names)
 }
 
@@ -246,8 +237,8 @@ fn listed(git: Git<'_>, commits: &[Oid]) -> Result<Listed, GitError> {
 /// The parents in these lines that have no line of their own.
 fn commits_before(trees: &str) -> BTreeSet<&str> {
     let own: BTreeSet<_> = trees.lines().filter_map(|line| line.split(' ').next()).collect();
-    let parents = trees.lines().flat_map(|line| line.split(' ').skip(2));
-    parents.filter(|name| !name.is_empty() && !own.contains(name)).collect()
+    let parents = trees.lines().flat_map(|line| line.split_whitespace().skip(2));
+    parents.filter(|name| !own.contains(name)).collect()
 }
 
 /// The objects of files and folders in git's raw output, on both sides, and their paths.
@@ -269,7 +260,11 @@ fn changed(printed: &[u8]) -> Vec<(String, &[u8])> {
     found
 }
 
-/// Commits and trees without the empty one, which git has without a file.
+fn paths_of(changed: &[(String, &[u8])]) -> Names {
+    changed.iter().map(|(object, path)| (object.clone(), RepoPath::from_bytes(path).to_string())).collect()
+}
+
+/// The names among these words of objects, without the empty tree, which git has without a file.
 fn stored<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
     let is_stored = |name: &&str| name.parse().is_ok_and(|it| empty_tree(&it) != *name);
     names.into_iter().filter(is_stored).map(|name| (name.to_owned(), name.to_owned())).collect()
