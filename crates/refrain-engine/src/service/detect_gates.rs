@@ -10,7 +10,7 @@ use refrain_core::gate::Check;
 use refrain_core::gate::Offer;
 use refrain_core::glob::PathGlob;
 use refrain_files::read_regular;
-use refrain_formats::detect::{Listing, READ_AT_MOST, offer, wanted};
+use refrain_formats::detect::{Listing, READ_AT_MOST, new_tests, offer, wanted};
 use refrain_git::{GitError, Repository};
 
 use crate::{EngineError, Service};
@@ -101,16 +101,12 @@ impl Service {
         Ok(globs.into_iter().filter(|glob| !is_there(glob)).collect())
     }
 
-    /// The text of a file of the project; none of what is no file, is long, or is no text.
-    pub fn text_of(&self, path: &Utf8Path) -> Option<String> {
-        read(path)
-    }
-
-    /// The files in a folder of the worktree, without those that git ignores, by their paths in it.
-    pub fn files_in(&self, folder: &Utf8Path) -> Result<BTreeSet<String>, EngineError> {
+    /// The command that runs the tests that a loop makes in a folder, and none that are there now.
+    pub fn new_tests(&self, folder: &Utf8Path) -> Result<String, EngineError> {
         let inside = folder.strip_prefix(&self.project.worktree).unwrap_or(Utf8Path::new(""));
         let in_it = |path: &String| Some(Utf8Path::new(path).strip_prefix(inside).ok()?.to_string());
-        Ok(self.files()?.0.iter().filter_map(in_it).collect())
+        let files = self.files()?.0.iter().filter_map(in_it).collect();
+        Ok(new_tests(&files, read(&folder.join("package.json")).as_deref()))
     }
 
     /// The files of the worktree, and whether git listed them.

@@ -8,6 +8,7 @@
 mod draft;
 mod golang;
 mod listing;
+mod new_tests;
 mod node;
 mod offer;
 mod python;
@@ -19,4 +20,5 @@ mod tasks;
 mod tests;
 
 pub use listing::{Listing, READ_AT_MOST, wanted};
+pub use new_tests::new_tests;
 pub use offer::offer;

@@ -1,8 +1,6 @@
 //! The rules of seed 004 (Conclave) for a task: its gates, its limits, and when it is stuck. `refrain run` uses them,
 //! and so do Conclave's loops that continue here.
 
-use std::collections::BTreeSet;
-
 use camino::Utf8Path;
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::values;
@@ -15,7 +13,6 @@ use refrain_core::spec::{Millis, Spec};
 use refrain_core::values::Limit;
 use refrain_engine::config::Settings;
 use refrain_engine::{EngineError, GateProgramError, Service};
-use regex::Regex;
 
 /// What the gates of a task's tests, and of its linters, are called.
 const TESTS: &str = "tests";
@@ -23,55 +20,6 @@ const QUALITY: &str = "quality";
 
 /// The gate of a project that has no tests yet.
 const NEW_TESTS: &str = "new-tests";
-
-/// The tests of an ecosystem of seed 004.
-struct NewTests {
-    /// The files of a project that has such tests, as a regular expression.
-    paths: &'static str,
-    /// Runs the tests, once there are some, and says so: without such a line the work is unverified.
-    run: &'static str,
-}
-
-const ECOSYSTEMS: [NewTests; 5] = [
-    NewTests {
-        paths: r"^package\.json$",
-        run: "! grep -q '\"test\"' package.json || grep -q 'no test specified' package.json || \
-            { CI=true npm test && echo 'new-tests: npm test passed'; }",
-    },
-    NewTests {
-        paths: r"^Cargo\.toml$",
-        run: "! files | grep '\\.rs$' | tr '\\n' '\\0' | xargs -0 cat | grep -q '#\\[[a-z:_]*test' || \
-            { cargo test && echo 'new-tests: cargo test passed'; }",
-    },
-    NewTests {
-        paths: r"(^|/)(test_[^/]*|[^/]*_test)\.py$",
-        run: "python3 -m pytest && echo 'new-tests: pytest passed'",
-    },
-    NewTests { paths: r"_test\.go$", run: "go test ./... && echo 'new-tests: go test passed'" },
-    NewTests { paths: r"^test\.sh$", run: "sh test.sh && echo 'new-tests: test.sh passed'" },
-];
-
-/// The files of the project, without those that git ignores.
-const FILES: &str = "files() { if git rev-parse --git-dir >/dev/null 2>&1; then \
-    git -c core.quotePath=false ls-files -co --exclude-standard; else \
-    find . -type f -not -path '*/.*' -not -path '*/node_modules/*' -not -path '*/site-packages/*' \
-    -not -path './target/*' | cut -c3-; fi; }; ";
-
-/// The command that runs the tests that a run makes, in a project with these files. What was there before is no test of the run,
-/// and the user has not trusted it.
-fn run_new_tests(files: &BTreeSet<String>, package: Option<&str>) -> String {
-    // One without a script for tests may get one. What cannot be read may have one.
-    let is_script = |text: &str| text.contains("\"test\"") && !text.contains("no test specified");
-    let has_script = package.is_none_or(is_script);
-    let files = || files.iter().filter(|path| *path != "package.json" || has_script);
-    let is_there = |tests: &NewTests| {
-        Regex::new(tests.paths).is_ok_and(|pattern| files().any(|path| pattern.is_match(path)))
-    };
-    let parts = ECOSYSTEMS.iter().filter(|tests| !is_there(tests));
-    let parts =
-        parts.map(|NewTests { paths, run }| format!("( ! files | grep -qE '{paths}' || {{ {run}; }} )"));
-    format!("{FILES}{}", parts.collect::<Vec<_>>().join(" && "))
-}
 
 pub(super) enum WithoutTests {
     /// The task creates them: a gate runs what is there.
@@ -114,8 +62,7 @@ impl Rules {
         match (together(&offer, true), untested) {
             (Some(tests), _) => work.gates.add(TESTS, &tests)?,
             (None, WithoutTests::Begin) => {
-                let package = service.text_of(&dir.join("package.json"));
-                work.gates.add(NEW_TESTS, &run_new_tests(&service.files_in(dir)?, package.as_deref()))?;
+                work.gates.add(NEW_TESTS, &service.new_tests(dir)?)?;
                 notes.push(format!(
                     "{dir} has no tests yet: gate {NEW_TESTS} runs those that the run makes; without any, the result is unverified"
                 ));
